@@ -1,0 +1,46 @@
+"""Steelyard: online linear learning with exact importance weights and no step that overshoots.
+
+Names are loaded when first used: ``import steelyard`` imports neither Numba nor scikit-learn.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from steelyard.estimators import OnlineClassifier as OnlineClassifier
+    from steelyard.estimators import OnlineRegressor as OnlineRegressor
+    from steelyard.learner import Learner as Learner
+    from steelyard.learner import State as State
+    from steelyard.learner import Trace as Trace
+    from steelyard.losses import CustomLoss as CustomLoss
+    from steelyard.losses import Loss as Loss
+    from steelyard.losses import get_loss as get_loss
+    from steelyard.updates import step as step
+
+_HOME = {
+    "OnlineClassifier": "estimators",
+    "OnlineRegressor": "estimators",
+    "Learner": "learner",
+    "State": "learner",
+    "Trace": "learner",
+    "CustomLoss": "losses",
+    "Loss": "losses",
+    "get_loss": "losses",
+    "step": "updates",
+}
+
+__all__ = [*sorted(_HOME), "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(f"steelyard.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'steelyard' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

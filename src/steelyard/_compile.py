@@ -1,0 +1,192 @@
+"""Everything that touches Numba's machinery: flags, signatures, the disk cache, calls by address.
+
+Two decisions live here.
+
+*A step is an address.* The scalar function of a loss is compiled on its own, as a C function
+``void step(p, y, a, params*, out*)``, and kernels receive its address. So a kernel is compiled once and
+serves every loss, a user's own included, and a loss is compiled once and serves every kernel.
+
+*The cache key holds a digest of the sources.* Numba notices an edit in the file of a cached function, but
+not in a file whose functions were inlined into it; with the digest in the key, no stale code is ever run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.caching import FunctionCache
+from numba.extending import intrinsic
+
+f8 = types.float64
+STEP_SIGNATURE = types.void(f8, f8, f8, types.CPointer(f8), types.CPointer(f8))
+"""``step(p, y, a, params, out)``: ``out`` receives value, slope, c and the Fenchel-Young gap."""
+CONJUGATE_SIGNATURE = f8(f8, f8, types.CPointer(f8))
+SCALAR_SIGNATURE = f8(f8, f8)
+"""A user's ``value(p, y)`` or ``slope(p, y)``."""
+
+# No fastmath outside dense loops: on gathers it is slower, and it would let the compiler drop inf and NaN.
+_FLAGS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
+_DENSE_FASTMATH = {"reassoc", "contract", "nsz"}
+_SOURCES = ("_compile.py", "_scalar.py", "_margin.py", "_residual.py", "_numeric.py", "_rows.py", "_kernels.py")
+
+
+@cache
+def _digest() -> str:
+    folder = Path(__file__).parent
+    text = b"".join((folder / name).read_bytes() for name in _SOURCES)
+    return hashlib.sha256(text).hexdigest()[:16]
+
+
+class _SourceKeyedCache(FunctionCache):  # type: ignore[misc]
+    """Numba's disk cache, with the digest of every kernel source in the key."""
+
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        return (*super()._index_key(sig, codegen), _digest())
+
+
+_warned = False
+_cached: list[Any] = []
+
+
+def _attach_cache(compiled: Any, function: Callable[..., Any]) -> None:
+    """Give ``compiled`` a disk cache, or warn once when there is no folder to keep it in."""
+    global _warned
+    try:
+        compiled._cache = _SourceKeyedCache(function)
+    except RuntimeError:  # raised by Numba when neither the package's folder nor the user's is writable
+        if not _warned:
+            _warned = True
+            warnings.warn(
+                "no writable folder for compiled kernels: they are compiled again in every process. "
+                "Set NUMBA_CACHE_DIR to a writable folder to avoid it.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        return
+    _cached.append(compiled)
+
+
+def jit(function: Callable[..., Any]) -> Any:
+    """A helper that kernels and steps call: compiled into its caller, not cached on its own."""
+    return numba.njit(**_FLAGS)(function)
+
+
+def dense_jit(function: Callable[..., Any]) -> Any:
+    """A helper over contiguous numbers, whose sums may be reordered so that they vectorise."""
+    return numba.njit(fastmath=_DENSE_FASTMATH, **_FLAGS)(function)
+
+
+def kernel(function: Callable[..., Any], signature: Any) -> Any:
+    """Compile ``function`` for exactly one signature, from the disk cache where it is there."""
+    dispatcher = numba.njit(**_FLAGS)(function)
+    _attach_cache(dispatcher, function)
+    dispatcher.compile(signature)
+    dispatcher.disable_compile()
+    return dispatcher
+
+
+def c_function(function: Callable[..., Any], signature: Any, *, cached: bool = True) -> Any:
+    """Compile a scalar function as a C function with an ``.address``."""
+    from numba.core.ccallback import CFunc
+
+    compiled = CFunc(function, (signature.args, signature.return_type), locals={}, options={"error_model": "numpy"})
+    if cached:
+        _attach_cache(compiled, function)
+    compiled.compile()
+    return compiled
+
+
+def cache_counts() -> tuple[int, int]:
+    """How many kernels and steps of this process came from the disk cache, and how many were compiled."""
+    hits = misses = 0
+    for item in _cached:
+        if hasattr(item, "cache_hits"):  # a C function
+            hits, misses = hits + item.cache_hits, misses + (item.cache_hits == 0)
+        else:
+            hits += sum(item.stats.cache_hits.values())
+            misses += sum(item.stats.cache_misses.values())
+    return hits, misses
+
+
+def readonly(dtype: Any) -> Any:
+    """A contiguous vector that a kernel reads only; writable and read-only arrays both fit."""
+    return types.Array(dtype, 1, "C", readonly=True)
+
+
+@intrinsic
+def call_step(typingctx: Any, address: Any, p: Any, y: Any, a: Any, params: Any) -> Any:
+    """``(value, slope, c, gap)`` of the step function at ``address``."""
+    signature = types.UniTuple(f8, 4)(types.intp, f8, f8, f8, params)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        double = ir.DoubleType()
+        pointer = double.as_pointer()
+        target = ir.FunctionType(ir.VoidType(), [double, double, double, pointer, pointer])
+        function = builder.inttoptr(args[0], target.as_pointer())
+        data = context.make_array(sig.args[4])(context, builder, args[4]).data
+        out = cgutils.alloca_once(builder, double, size=4)
+        builder.call(function, [*args[1:4], data, out])
+        index = ir.IntType(32)
+        values = [builder.load(builder.gep(out, [ir.Constant(index, i)])) for i in range(4)]
+        return context.make_tuple(builder, sig.return_type, values)
+
+    return signature, codegen
+
+
+@intrinsic
+def call_conjugate(typingctx: Any, address: Any, s: Any, y: Any, params: Any) -> Any:
+    """The conjugate at ``address``: ``f(s, y, params*)``."""
+    signature = f8(types.intp, f8, f8, params)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        double = ir.DoubleType()
+        target = ir.FunctionType(double, [double, double, double.as_pointer()])
+        function = builder.inttoptr(args[0], target.as_pointer())
+        data = context.make_array(sig.args[3])(context, builder, args[3]).data
+        return builder.call(function, [args[1], args[2], data])
+
+    return signature, codegen
+
+
+@intrinsic
+def call_scalar(typingctx: Any, address_bits: Any, p: Any, y: Any) -> Any:
+    """A user's ``f(p, y)``, whose address travels as the bits of a float among a loss's parameters."""
+    signature = f8(f8, f8, f8)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        double = ir.DoubleType()
+        target = ir.FunctionType(double, [double, double])
+        address = builder.bitcast(args[0], ir.IntType(64))
+        return builder.call(builder.inttoptr(address, target.as_pointer()), args[1:])
+
+    return signature, codegen
+
+
+@intrinsic
+def prefetch_once(typingctx: Any, array: Any, index: Any) -> Any:
+    """Fetch the cache line of ``array[index]`` as one that is read once, so that it does not drive out the weights.
+
+    The index may lie past the end: a prefetch never faults.
+    """
+    signature = types.void(array, types.uint64)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        data = context.make_array(sig.args[0])(context, builder, args[0]).data
+        byte = ir.IntType(8).as_pointer()
+        word = ir.IntType(32)
+        target = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [byte], target)
+        read, no_reuse, of_data = (ir.Constant(word, v) for v in (0, 0, 1))
+        builder.call(function, [builder.bitcast(builder.gep(data, [args[1]]), byte), read, no_reuse, of_data])
+        return context.get_dummy_value()
+
+    return signature, codegen

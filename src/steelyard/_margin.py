@@ -1,0 +1,307 @@
+"""Step functions and conjugates of the losses for labels -1 and +1.
+
+``m = y*p`` is the margin and every rule moves it upwards: ``m' = m + travel`` and ``c = -y*travel/a``.
+At a kink the slope is the one of the flat side, so that a satisfied margin never moves.
+"""
+
+from __future__ import annotations
+
+import math
+
+from steelyard._compile import jit
+from steelyard._scalar import (
+    APROX,
+    IWA,
+    LINEARIZED,
+    bregman_exp,
+    decay,
+    emit,
+    expm1_divisor,
+    log1p_unit,
+    omega,
+    quartic_step,
+    softplus,
+    truncated,
+)
+
+# ------------------------------------------------------------------------------------------------ logistic
+
+
+@jit
+def _logistic_flow(m, sigma, kappa, a):
+    """The travel D of the flow: D + e^m (e^D - 1) = a, where sigma = 1/(1+e^m) and kappa = 1 - sigma.
+
+    The Lambert-W form that is usually printed cancels for large margins. Here a short travel is solved in the
+    form divided by 1+e^m, a long one in the form as it stands; both start from an upper bound.
+    """
+    tau = a * sigma
+    if tau <= 1.0:
+        root = math.sqrt(1.0 + 2.0 * kappa * tau)
+        d = 2.0 * tau / (1.0 + root)  # right to second order; then one step on the series, good to 2e-4
+        short = kappa * d * d * d * (1.0 + d * (0.25 + d * 0.05)) / (6.0 * root + kappa * d * d * (3.0 + d))
+        d -= short * (1.0 + 0.5 * kappa * short)
+        # Fourth order from there, so to rounding: f = sigma*d + kappa*(e^d - 1) - tau, multiplied by the divisor.
+        divisor = expm1_divisor(d)
+        inverse = 1.0 / (divisor + 2.0 * kappa * d)
+        q = kappa * (divisor + 2.0 * d) * inverse
+        return d - quartic_step(((sigma * d - tau) * divisor + 2.0 * kappa * d) * inverse, 0.5 * q, q / 6.0)
+    d = min(tau, softplus(math.log(a) - m))
+    start = math.exp(m)
+    for _ in range(20):
+        end = math.exp(m + d)
+        q = end / (1.0 + end)
+        change = quartic_step((d - a + (end - start)) / (1.0 + end), 0.5 * q, q / 6.0)
+        d -= change
+        if abs(change) <= 1e-4 * min(d, 1.0):
+            break
+    return d
+
+
+@jit
+def _logistic_proximal(m, sigma, kappa, a):
+    """The travel D of the proximal step: D (1 + e^(m+D)) = a."""
+    tau = a * sigma
+    if tau <= 1.0:
+        d = 2.0 * tau / (1.0 + math.sqrt(1.0 + 4.0 * kappa * tau))
+        for _ in range(8):
+            x = math.expm1(d)
+            grown = kappa * (1.0 + x)
+            slope = 1.0 + kappa * x + d * grown
+            change = quartic_step(
+                (d * (1.0 + kappa * x) - tau) / slope,
+                grown * (2.0 + d) / (2.0 * slope),
+                grown * (3.0 + d) / (6.0 * slope),
+            )
+            d -= change
+            if abs(change) <= 1e-4 * min(d, 1.0):
+                break
+        return d
+    # Newton on ln D + ln(1+e^(m+D)) = ln a in the variable ln D, where it is convex: from above it never undershoots.
+    d = min(tau, softplus(math.log(a) - m))
+    for _ in range(60):
+        u = m + d
+        s = 1.0 / (1.0 + math.exp(-u))
+        change = (math.log(d) + softplus(u) - math.log(a)) / (1.0 + d * s)
+        d *= math.exp(-change)
+        if abs(change) <= 1e-9:
+            break
+    return d
+
+
+def logistic(p, y, a, k, out):
+    """ln(1 + e^-m)."""
+    rule = k[0]
+    m = y * p
+    e = math.exp(-abs(m))
+    value = log1p_unit(e) + max(-m, 0.0)
+    more = 1.0 / (1.0 + e)
+    less = e * more
+    sigma, kappa = (less, more) if m > 0.0 else (more, less)
+    if a == 0.0 or rule == LINEARIZED:
+        v = sigma
+    elif rule == APROX:
+        # for e^-m below rounding, value / slope is 1
+        v = truncated(sigma, value / sigma if sigma > 0.0 else 1.0, a)
+    elif rule == IWA:
+        v = _logistic_flow(m, sigma, kappa, a) / a
+    else:
+        v = _logistic_proximal(m, sigma, kappa, a) / a
+    gap = 0.0
+    if k[1] != 0.0 and v != sigma and sigma > 0.0 and kappa > 0.0:
+        gap = sigma * bregman_exp((v - sigma) / sigma) + kappa * bregman_exp((sigma - v) / kappa)
+    emit(out, value, -y * sigma, -y * v, gap)
+
+
+def logistic_conjugate(s, y, k):
+    """v ln v + (1-v) ln(1-v) for v = -y*s in [0, 1]."""
+    v = -y * s
+    if v < 0.0 or v > 1.0:
+        return math.inf
+    left = v * math.log(v) if v > 0.0 else 0.0
+    return left + ((1.0 - v) * math.log1p(-v) if v < 1.0 else 0.0)
+
+
+# --------------------------------------------------------------------------------------------- exponential
+
+
+def exponential(p, y, a, k, out):
+    """e^-m."""
+    rule = k[0]
+    m = y * p
+    value = math.exp(-m)
+    if a == 0.0 or rule == LINEARIZED:
+        v = value
+    elif rule == APROX:
+        v = truncated(value, 1.0, a)
+    elif rule == IWA:
+        pull = a * value
+        v = (math.log1p(pull) if pull < 1e300 else softplus(math.log(a) - m)) / a
+    else:
+        v = omega(math.log(a) - m) / a
+    v = min(v, value)  # a denormal product may round above the slope
+    gap = 0.0
+    if k[1] != 0.0 and v != value:
+        gap = value * bregman_exp((v - value) / value) if value < math.inf else math.inf
+    emit(out, value, -y * value, -y * v, gap)
+
+
+def exponential_conjugate(s, y, k):
+    """v ln v - v for v = -y*s >= 0."""
+    v = -y * s
+    if v < 0.0:
+        return math.inf
+    return v * math.log(v) - v if v > 0.0 else 0.0
+
+
+# --------------------------------------------------------------------------------------- hinge and its square
+
+
+def hinge(p, y, a, k, out):
+    """max(0, 1-m). Every implicit rule is the same: go at unit speed and stop at the margin."""
+    short = max(0.0, 1.0 - y * p)
+    slope = 1.0 if short > 0.0 else 0.0
+    v = slope if a == 0.0 or k[0] == LINEARIZED else truncated(slope, short, a)
+    emit(out, short, -y * slope, -y * v, short * (1.0 - v))
+
+
+def hinge_conjugate(s, y, k):
+    """s*y for v = -y*s in [0, 1]."""
+    v = -y * s
+    return -v if 0.0 <= v <= 1.0 else math.inf
+
+
+def squared_hinge(p, y, a, k, out):
+    """max(0, 1-m)^2 / 2: the squared loss on the side where it pulls."""
+    rule = k[0]
+    short = max(0.0, 1.0 - y * p)
+    if a == 0.0 or rule == LINEARIZED:
+        v = short
+    elif rule == APROX:
+        v = truncated(short, 0.5 * short, a)
+    elif rule == IWA:
+        v = short * decay(a)
+    else:
+        v = short / (1.0 + a)
+    emit(out, 0.5 * short * short, -y * short, -y * v, 0.5 * (short - v) * (short - v))
+
+
+def squared_hinge_conjugate(s, y, k):
+    """v^2/2 - v for v = -y*s >= 0."""
+    v = -y * s
+    return 0.5 * v * v - v if v >= 0.0 else math.inf
+
+
+# ------------------------------------------------- losses of a probability: w is the one of the true label
+# A linear prediction may leave [0, 1]. Above 1 the label is certain: no loss, no step. Below eps the loss goes on
+# as its tangent, so that it is finite and convex on the whole line.
+
+
+@jit
+def _probability(p, y):
+    return p if y > 0.0 else 1.0 - p
+
+
+@jit
+def _sign(y):
+    """+1 or -1: these two losses also take labels 1 and 0, as their authors write them."""
+    return 1.0 if y > 0.0 else -1.0
+
+
+def logarithmic(p, y, a, k, out):
+    """-ln w, where w is the probability given to the true label."""
+    rule, eps = k[0], k[2]
+    w = _probability(p, y)
+    value = 0.0
+    slope = 0.0
+    if w < eps:
+        value = (eps - w) / eps - math.log(eps)
+        slope = 1.0 / eps
+    elif w < 1.0:
+        value = -math.log(w)
+        slope = 1.0 / w
+    if slope == 0.0 or a == 0.0 or rule == LINEARIZED:
+        v = slope
+    elif rule == APROX:
+        v = truncated(slope, value / slope, a)
+    elif rule == IWA:
+        travel = 0.0
+        left = a
+        if w < eps:  # at constant speed 1/eps to eps
+            travel = min(a / eps, eps - w)
+            left = a - (eps - w) * eps
+        if left > 0.0:
+            start = max(w, eps)
+            travel += min(2.0 * left / (start + math.sqrt(start * start + 2.0 * left)), 1.0 - start)
+        v = travel / a
+    elif w + a / eps <= eps:
+        v = slope
+    else:
+        root = math.sqrt(w * w + 4.0 * a)
+        end = 0.5 * (w + root) if w >= 0.0 else 2.0 * a / (root - w)
+        v = 1.0 / end if end < 1.0 else (1.0 - w) / a
+    v = min(v, slope)
+    dual = -v if v <= 1.0 else -1.0 - math.log(v)
+    side = _sign(y)
+    emit(out, value, -side * slope, -side * v, 0.0 if v == slope else value + dual + v * w)
+
+
+def logarithmic_conjugate(s, y, k):
+    """-1 - ln v for v = -y*s in [1, 1/eps], -v below 1; for a negative label, plus v."""
+    v = -_sign(y) * s
+    if v < 0.0 or v > 1.0 / k[2]:
+        return math.inf
+    return (-v if v <= 1.0 else -1.0 - math.log(v)) + (0.0 if y > 0.0 else v)
+
+
+def hellinger(p, y, a, k, out):
+    """2 - 2 sqrt(w), where w is the probability given to the true label."""
+    rule, eps = k[0], k[2]
+    w = _probability(p, y)
+    steepest = 1.0 / math.sqrt(eps)
+    value = 0.0
+    slope = 0.0
+    if w < eps:
+        value = 2.0 - 2.0 * math.sqrt(eps) + (eps - w) * steepest
+        slope = steepest
+    elif w < 1.0:
+        value = 2.0 * (1.0 - w) / (1.0 + math.sqrt(w))
+        slope = 1.0 / math.sqrt(w)
+    if slope == 0.0 or a == 0.0 or rule == LINEARIZED:
+        v = slope
+    elif rule == APROX:
+        v = truncated(slope, value / slope, a)
+    elif rule == IWA:
+        travel = 0.0
+        left = a
+        if w < eps:
+            travel = min(a * steepest, eps - w)
+            left = a - (eps - w) / steepest
+        if left > 0.0:
+            start = max(w, eps)
+            growth = math.expm1(math.log1p(1.5 * left / (start * math.sqrt(start))) * (2.0 / 3.0))
+            travel += min(start * growth, 1.0 - start)
+        v = travel / a
+    elif w + a * steepest <= eps:
+        v = slope
+    elif 1.0 - w <= a:
+        v = (1.0 - w) / a
+    else:  # r = sqrt(w') solves r^3 - w r - a = 0; the cubic is convex for r > 0, and Newton comes from above
+        r = min(1.0, math.sqrt(max(w, 0.0)) + a ** (1.0 / 3.0))
+        for _ in range(100):
+            change = (r * (r * r - w) - a) / (3.0 * r * r - w)
+            r -= change
+            if abs(change) <= 1e-9 * r:
+                break
+        v = 1.0 / r
+    v = min(v, slope)
+    dual = -v if v <= 1.0 else 1.0 / v - 2.0
+    side = _sign(y)
+    emit(out, value, -side * slope, -side * v, 0.0 if v == slope else value + dual + v * w)
+
+
+def hellinger_conjugate(s, y, k):
+    """1/v - 2 for v = -y*s in [1, eps^-1/2], -v below 1; for a negative label, plus v."""
+    v = -_sign(y) * s
+    if v < 0.0 or v * v > 1.0 / k[2]:
+        return math.inf
+    return (-v if v <= 1.0 else 1.0 / v - 2.0) + (0.0 if y > 0.0 else v)

@@ -1,0 +1,113 @@
+"""Scalar pieces that the step functions of several losses share.
+
+A step function is ``step(p, y, a, k, out)``. ``k[0]`` is the update rule, ``k[1]`` says whether the gap is wanted
+(where it is dear), ``k[2:]`` are the loss's own parameters. It writes four numbers: the loss's value and slope at
+``p``, the surrogate slope ``c``, and the Fenchel-Young gap ``value(p) + conjugate(c) - c*p``, which is never negative
+and is zero where ``c`` is the slope.
+"""
+
+from __future__ import annotations
+
+import math
+
+from steelyard._compile import jit
+
+# 2 B_2n / (2n)! with Bernoulli's numbers B: x coth(x/2) = 2 + x^2/6 - x^4/360 + ...
+_B = (
+    1 / 6,
+    -1 / 360,
+    1 / 15120,
+    -1 / 604800,
+    1 / 23950080,
+    -691 / 653837184000,
+    1 / 37362124800,
+    -3617 / 5335311421440000,
+    43867 / 2554547108585472000,
+    -174611 / 401428831349145600000,
+)
+
+LINEARIZED, APROX, IWA, PROXIMAL = 0.0, 1.0, 2.0, 3.0
+
+
+@jit
+def emit(out, value, slope, c, gap):
+    """Write the results of a step; rounding may not make the gap negative."""
+    out[0] = value
+    out[1] = slope
+    out[2] = c
+    out[3] = max(gap, 0.0)
+
+
+@jit
+def decay(a):
+    """(1 - e^-a) / a, the mean of e^-s over [0, a]."""
+    return -math.expm1(-a) / a
+
+
+@jit
+def truncated(slope, ratio, a):
+    """The aProx slope: ``slope * min(1, excess / (a * slope**2))``, where ratio = excess / |slope|.
+
+    The excess is the loss above its infimum. Written so that no square is formed.
+    """
+    return math.copysign(min(abs(slope), ratio / a), slope)
+
+
+@jit
+def log1p_unit(e):
+    """ln(1 + e) for e in [0, 1]: the fast logarithm, with the rounding of 1 + e divided out."""
+    u = 1.0 + e
+    return math.log(u) * (e / (u - 1.0)) if u > 1.0 else e
+
+
+@jit
+def expm1_divisor(x):
+    """The v with e^x - 1 = 2x/v for |x| <= 1: v = x coth(x/2) - x, its even series in two interleaved halves."""
+    t = x * x
+    u = t * t
+    odd = _B[0] + u * (_B[2] + u * (_B[4] + u * (_B[6] + u * _B[8])))
+    even = _B[1] + u * (_B[3] + u * (_B[5] + u * (_B[7] + u * _B[9])))
+    return 2.0 - x + t * (odd + t * even)
+
+
+@jit
+def softplus(t):
+    """ln(1 + e^t) without overflow."""
+    if t > 0.0:
+        return t + math.log1p(math.exp(-t))
+    return math.log1p(math.exp(t))
+
+
+@jit
+def bregman_exp(t):
+    """(1 + t) ln(1 + t) - t for t >= -1: what a Poisson-like conjugate pays for a relative error t."""
+    if t <= -1.0:
+        return 1.0
+    if abs(t) < 1e-4:
+        return t * t * (0.5 - t * (1.0 / 6.0 - t * (1.0 / 12.0)))
+    return (1.0 + t) * math.log1p(t) - t
+
+
+@jit
+def omega(t):
+    """Wright's omega function: the w > 0 with w + ln w = t, that is W(e^t) without forming e^t."""
+    if t < -40.0:
+        return math.exp(t)
+    w = math.exp(t) / (1.0 + math.exp(t)) if t < 1.0 else t - math.log(t)
+    if t >= 1.0 and w < 0.5:
+        w = 0.5
+    for _ in range(12):
+        r = t - w - math.log(w)
+        one = w + 1.0
+        common = one * (one + r * (2.0 / 3.0))
+        change = r / one * (common - 0.5 * r) / (common - r)
+        w *= 1.0 + change
+        if abs(change) < 1e-5:  # the iteration is of fourth order: what is left is below rounding
+            break
+    return w
+
+
+@jit
+def quartic_step(r, second, third):
+    """The root's distance for f = r*f' and its Taylor ratios f''/(2f') and f'''/(6f'), to fourth order."""
+    return r * (1.0 + r * (second + r * (2.0 * second * second - third)))

@@ -1,0 +1,115 @@
+"""Any matrix a user may hold → a block of rows as the kernels read it, checked before anything is learned.
+
+Dense and CSR rows, float32 and float64 values, 32 and 64 bit indices are used in place, read-only ones included.
+Anything else (other sparse formats, integers, Fortran order, lists, frames) is converted once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.losses import Array, Loss
+
+_NO_INDICES = np.empty(0, np.uint32)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows in CSR form; ``indices`` is empty and not read when the block is dense."""
+
+    data: NDArray[Any]
+    indices: NDArray[Any]
+    indptr: NDArray[np.uint64]
+    n_features: int
+    dense: bool
+
+    @property
+    def n_rows(self) -> int:
+        return self.indptr.size - 1
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.uint64]]:
+        """What kernels take, in their order."""
+        return self.data, self.indices, self.indptr
+
+    @property
+    def types(self) -> tuple[str, str]:
+        """The kinds of values and indices, which select the kernel."""
+        return self.data.dtype.str[1:], self.indices.dtype.str[1:]
+
+
+def as_block(X: Any) -> Block:
+    """View or convert a matrix as a block. Shapes are checked, values are not: see :func:`check_finite`."""
+    if hasattr(X, "indptr") or hasattr(X, "tocsr"):
+        return _sparse_block(X)
+    values = np.asarray(X)
+    if values.ndim != 2:
+        hint = "; reshape one row to (1, n_features)" if values.ndim == 1 else ""
+        raise ValueError(f"X must have two dimensions, rows and features, got shape {values.shape}{hint}")
+    if values.dtype not in (np.float32, np.float64):
+        values = values.astype(np.float64)
+    rows, features = values.shape
+    data = np.ascontiguousarray(values).reshape(-1)
+    indptr = np.arange(0, (rows + 1) * features, max(features, 1), dtype=np.uint64) if features else None
+    if indptr is None:
+        indptr = np.zeros(rows + 1, np.uint64)
+    return Block(data, _NO_INDICES, indptr[: rows + 1], features, True)
+
+
+def _sparse_block(X: Any) -> Block:
+    if getattr(X, "format", "csr") != "csr":
+        X = X.tocsr()
+    data = X.data if X.data.dtype in (np.float32, np.float64) else X.data.astype(np.float64)
+    rows, features = X.shape
+    indices, indptr = np.ascontiguousarray(X.indices), np.ascontiguousarray(X.indptr)
+    if indptr.size != rows + 1 or indptr[0] != 0 or indptr[-1] > data.size or np.any(indptr[1:] < indptr[:-1]):
+        raise ValueError("X is not a valid CSR matrix: its indptr does not cut its data into rows")
+    unsigned = indices.view(f"u{indices.dtype.itemsize}")  # negative indices become huge ones
+    if unsigned.size and unsigned.max() >= features:
+        raise ValueError(f"X is not a valid CSR matrix: a column index is outside 0 … {features - 1}")
+    return Block(np.ascontiguousarray(data), unsigned, indptr.astype(np.uint64), features, False)
+
+
+def check_finite(block: Block) -> None:
+    """Refuse NaN and infinite features, naming the first one."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(block.data.sum()):  # one fast pass; an overflowing sum is looked at closely
+            return
+    bad = np.flatnonzero(~np.isfinite(block.data))
+    if bad.size:
+        at = int(bad[0])
+        row = int(np.searchsorted(block.indptr, np.uint64(at), side="right")) - 1
+        column = at - int(block.indptr[row]) if block.dense else int(block.indices[at])
+        raise ValueError(f"X holds {block.data[at]} in row {row}, column {column}: features must be finite numbers")
+
+
+def check_labels(y: Any, loss: Loss, rows: int) -> Array:
+    """Labels as contiguous float64, one a row, all of them in the loss's domain."""
+    values = np.ascontiguousarray(y, dtype=np.float64)
+    if values.shape != (rows,):
+        raise ValueError(f"y must hold one label for each of the {rows} rows of X, got shape {values.shape}")
+    bad = loss.invalid_labels(values)
+    if bad.size:
+        row = int(bad[0])
+        raise ValueError(f"label {values[row]:g} in row {row} is outside the {loss.name} loss: use {loss.domain}")
+    return values
+
+
+def check_weights(sample_weight: Any, rows: int) -> Array:
+    """Importance weights as contiguous float64, one a row, finite and not negative; ones where there are none."""
+    if sample_weight is None:
+        return np.ones(rows)
+    values = np.ascontiguousarray(sample_weight, dtype=np.float64)
+    if values.ndim == 0:
+        values = np.full(rows, float(values))
+    if values.shape != (rows,):
+        raise ValueError(f"sample_weight must hold one weight for each of the {rows} rows, got shape {values.shape}")
+    bad = np.flatnonzero(~((values >= 0.0) & (values < np.inf)))
+    if bad.size:
+        row = int(bad[0])
+        raise ValueError(f"sample_weight is {values[row]} in row {row}: weights must be finite and not negative")
+    return values

@@ -1,0 +1,437 @@
+"""scikit-learn estimators, thin over :class:`steelyard.Learner`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from steelyard.blocks import Block, as_block, check_labels, check_weights
+from steelyard.learner import Learner
+from steelyard.losses import Array, Loss, get_loss
+from steelyard.ordering import content_order
+
+
+class _Online(BaseEstimator):  # type: ignore[misc]
+    """What the classifier and the regressor share: parameters, passes, and a fit that fails without a trace."""
+
+    learner_: Learner
+
+    def __init__(
+        self,
+        loss: str | Loss,
+        *,
+        update: str,
+        eta0: float,
+        schedule: str,
+        power_t: float,
+        metric: str,
+        center: str,
+        radius: float | None,
+        passes: int,
+        fit_intercept: bool,
+        shuffle: bool,
+        random_state: Any,
+        verbose: int,
+    ) -> None:
+        self.loss = loss
+        self.update = update
+        self.eta0 = eta0
+        self.schedule = schedule
+        self.power_t = power_t
+        self.metric = metric
+        self.center = center
+        self.radius = radius
+        self.passes = passes
+        self.fit_intercept = fit_intercept
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _new_learner(self, n_outputs: int = 1) -> Learner:
+        return Learner(
+            self.loss,
+            update=self.update,
+            schedule=self.schedule,
+            metric=self.metric,
+            center=self.center,
+            eta0=self.eta0,
+            power_t=self.power_t,
+            radius=self.radius,
+            fit_intercept=self.fit_intercept,
+            n_outputs=n_outputs,
+        )
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Put every attribute back if the body raises, so that a failed call leaves no trace."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _validate(self, X: Any, y: Any = "no_validation", *, reset: bool, **checks: Any) -> Any:
+        return validate_data(
+            self, X, y, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", **checks
+        )
+
+    def _run(self, learner: Learner, block: Block, y: Array, weight: Array) -> None:
+        """All the passes of ``fit``, each in an order of its own that depends on the rows and not on their places."""
+        if not isinstance(self.passes, Integral) or self.passes < 1:
+            raise ValueError(f"passes must be an integer of at least 1, got {self.passes!r}")
+        random = check_random_state(self.random_state)
+        for done in range(self.passes):
+            order = content_order(block, y, int(random.randint(np.iinfo(np.int32).max))) if self.shuffle else None
+            learner._learn(block, y, weight, order)
+            if self.verbose:
+                print(f"pass {done + 1} of {self.passes}: progressive loss {learner.progressive_loss_:.6g}")
+
+    def _scores(self, X: Any) -> Array:
+        check_is_fitted(self)
+        return self.learner_.predict(self._validate(X, reset=False))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return getattr(self, "learner_", None) is not None
+
+    @property
+    def progressive_loss_(self) -> float:
+        """The weighted average loss of every example *before* it was learned, over all rows since the first call."""
+        check_is_fitted(self)
+        return self.learner_.progressive_loss_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _refuse_no_weight(weight: Array) -> Array:
+    if not weight.any():
+        raise ValueError("sample_weight is zero in every row: there is nothing to learn")
+    return weight
+
+
+def _is_probabilistic(estimator: Any) -> bool:
+    loss = get_loss(estimator.loss)
+    if loss.link not in ("logistic", "identity"):
+        raise AttributeError(
+            f"predict_proba needs a probabilistic loss: 'logistic', 'logarithmic' or 'hellinger', not {loss.name!r}"
+        )
+    return True
+
+
+class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
+    """Linear classifier that learns online, with exact importance weights.
+
+    Several classes are learned one-vs-rest, in one pass over the data.
+
+    Parameters
+    ----------
+    loss : str or Loss, default="logistic"
+        ``logistic``, ``hinge``, ``squared_hinge``, ``exponential``, ``logarithmic``, ``hellinger``, ``squared``,
+        ``absolute``, ``huber``, ``quantile``, or a :class:`~steelyard.CustomLoss`.
+    update : {"iwa", "proximal", "aprox", "linearized"}, default="iwa"
+        ``iwa`` makes weights exact and never overshoots.
+    eta0 : float, default=1.0
+        Initial learning rate.
+    schedule : {"power", "constant", "adagrad-norm", "gap"}, default="power"
+    power_t : float, default=0.5
+        Exponent of ``schedule="power"``.
+    metric : {"diagonal", "scalar"}, default="diagonal"
+        ``diagonal`` divides each feature by its running scale, so that raw columns work.
+    center : {"trajectory", "origin"}, default="trajectory"
+    radius : float, default=None
+        Keep the model in a ball of this radius (needs ``metric="scalar"``).
+    passes : int, default=1
+        Passes of ``fit`` over the data.
+    fit_intercept : bool, default=True
+    shuffle : bool, default=True
+        Let ``fit`` take the rows in a pseudo-random order. The order is keyed by the rows' content, so a row of weight
+        2 and the same row twice give the same model. ``partial_fit`` takes rows as they come.
+    class_weight : dict or "balanced", default=None
+        Multiplies the sample weights. ``balanced`` makes all classes weigh the same in ``fit``.
+    random_state : int, RandomState or None, default=None
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    classes_, coef_, intercept_, n_features_in_, feature_names_in_, progressive_loss_, learner_
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from steelyard import OnlineClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = OnlineClassifier(random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        loss: str | Loss = "logistic",
+        *,
+        update: str = "iwa",
+        eta0: float = 1.0,
+        schedule: str = "power",
+        power_t: float = 0.5,
+        metric: str = "diagonal",
+        center: str = "trajectory",
+        radius: float | None = None,
+        passes: int = 1,
+        fit_intercept: bool = True,
+        shuffle: bool = True,
+        class_weight: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            loss,
+            update=update,
+            eta0=eta0,
+            schedule=schedule,
+            power_t=power_t,
+            metric=metric,
+            center=center,
+            radius=radius,
+            passes=passes,
+            fit_intercept=fit_intercept,
+            shuffle=shuffle,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.class_weight = class_weight
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> OnlineClassifier:
+        """Learn from scratch, in ``passes`` passes."""
+        with self._all_or_nothing():
+            X, y = self._validate(X, y, reset=True)
+            check_classification_targets(y)
+            self.classes_, codes = np.unique(y, return_inverse=True)
+            if self.classes_.size < 2:
+                raise ValueError(
+                    f"y holds one class only, {self.classes_[0]!r}: a classifier needs examples of at least two"
+                )
+            weight = self._weights(codes, sample_weight, partial=False)
+            if np.unique(codes[_refuse_no_weight(weight) > 0]).size < 2:
+                raise ValueError("all rows of positive weight are of one class: a classifier needs at least two")
+            learner = self._classifying_learner()
+            self._run(learner, as_block(X), self._signs(codes), weight)
+            self.learner_ = learner
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> OnlineClassifier:
+        """Learn a block of rows, as they come. The first call names all ``classes``."""
+        with self._all_or_nothing():
+            first = not self.__sklearn_is_fitted__()
+            X, y = self._validate(X, y, reset=first)
+            if first:
+                if classes is None:
+                    raise ValueError("the first call of partial_fit needs classes=, all the classes that may come")
+                self.classes_ = np.unique(classes)
+                if self.classes_.size < 2:
+                    raise ValueError(f"classes must name at least two classes, got {self.classes_.tolist()}")
+                self.learner_ = self._classifying_learner()
+            elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+                raise ValueError(
+                    f"classes={np.unique(classes).tolist()} differ from those of the first call, {self.classes_.tolist()}"
+                )
+            codes = self._codes(y)
+            weight = self._weights(codes, sample_weight, partial=True)
+            self.learner_._learn(as_block(X), self._signs(codes), weight, None)
+        return self
+
+    def _classifying_learner(self) -> Learner:
+        loss = get_loss(self.loss)
+        if loss.invalid_labels(np.array([-1.0, 1.0])).size:
+            raise ValueError(f"the {loss.name} loss takes {loss.domain}: it cannot classify; use OnlineRegressor")
+        return self._new_learner(self.classes_.size if self.classes_.size > 2 else 1)
+
+    def _codes(self, y: Any) -> NDArray[np.intp]:
+        codes = np.searchsorted(self.classes_, y)
+        codes[codes == self.classes_.size] = 0
+        bad = np.flatnonzero(self.classes_[codes] != y)
+        if bad.size:
+            raise ValueError(f"label {y[bad[0]]!r} in row {bad[0]} is not one of the classes {self.classes_.tolist()}")
+        return np.asarray(codes)
+
+    def _signs(self, codes: NDArray[np.intp]) -> Array:
+        """Labels as the learner wants them: -1 and +1 for two classes, the class's number for more."""
+        return np.where(codes == 1, 1.0, -1.0) if self.classes_.size == 2 else codes.astype(np.float64)
+
+    def _weights(self, codes: NDArray[np.intp], sample_weight: Any, *, partial: bool) -> Array:
+        weight = check_weights(sample_weight, codes.size)
+        if self.class_weight is None:
+            return weight
+        if isinstance(self.class_weight, str):
+            if self.class_weight != "balanced":
+                raise ValueError(f"class_weight must be a dict, 'balanced' or None, got {self.class_weight!r}")
+            if partial:
+                raise ValueError(
+                    "class_weight='balanced' needs all the data, which partial_fit never has: "
+                    "pass a dict with a weight for each class"
+                )
+            mass = np.bincount(codes, weight, minlength=self.classes_.size)
+            factors = np.divide(weight.sum(), mass.size * mass, out=np.zeros_like(mass), where=mass > 0)
+        else:
+            unknown = [c for c in self.class_weight if c not in self.classes_]
+            if unknown:
+                raise ValueError(f"class_weight names {unknown[0]!r}, not one of the classes {self.classes_.tolist()}")
+            factors = np.array([float(self.class_weight.get(c, 1.0)) for c in self.classes_.tolist()])
+        return check_weights(weight * factors[codes], codes.size)
+
+    def decision_function(self, X: Any) -> Array:
+        """How far each row is on the side of ``classes_[1]``, or of each class where there are more than two."""
+        return self._scores(X) - get_loss(self.loss).threshold
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class of each row."""
+        scores = self.decision_function(X)
+        return np.asarray(self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)])
+
+    @available_if(_is_probabilistic)
+    def predict_proba(self, X: Any) -> Array:
+        """The probability of each class; under one-vs-rest, the classes' own probabilities divided by their sum."""
+        from scipy.special import expit
+
+        scores = self._scores(X)
+        p = expit(scores) if get_loss(self.loss).link == "logistic" else np.clip(scores, 0.0, 1.0)
+        if p.ndim == 1:
+            return np.column_stack([1.0 - p, p])
+        total = p.sum(axis=1, keepdims=True)
+        return np.divide(p, total, out=np.full_like(p, 1.0 / p.shape[1]), where=total > 0)
+
+    @available_if(_is_probabilistic)
+    def predict_log_proba(self, X: Any) -> Array:
+        """The logarithm of :meth:`predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.predict_proba(X)))
+
+    @property
+    def coef_(self) -> Array:
+        """Weights, (1, features) for two classes and (classes, features) for more."""
+        return np.atleast_2d(self.learner_.coef_)
+
+    @property
+    def intercept_(self) -> Array:
+        """Intercepts, one a row of ``coef_``."""
+        return np.atleast_1d(self.learner_.intercept_)
+
+
+class OnlineRegressor(RegressorMixin, _Online):  # type: ignore[misc]
+    """Linear regression that learns online, with exact importance weights.
+
+    Parameters
+    ----------
+    loss : str or Loss, default="squared"
+        ``squared``, ``absolute``, ``quantile``, ``huber``, ``poisson``, or a :class:`~steelyard.CustomLoss`. With
+        ``poisson``, :meth:`predict` returns the mean e^p.
+
+    The other parameters are those of :class:`OnlineClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from steelyard import OnlineRegressor
+    >>> X = np.linspace(-1, 1, 200).reshape(-1, 1)
+    >>> y = 3 * X[:, 0] + 1
+    >>> model = OnlineRegressor(passes=5, random_state=0).fit(X, y)
+    >>> model.coef_.round(1), model.intercept_.round(1)
+    (array([3.]), array([1.]))
+    """
+
+    def __init__(
+        self,
+        loss: str | Loss = "squared",
+        *,
+        update: str = "iwa",
+        eta0: float = 1.0,
+        schedule: str = "power",
+        power_t: float = 0.5,
+        metric: str = "diagonal",
+        center: str = "trajectory",
+        radius: float | None = None,
+        passes: int = 1,
+        fit_intercept: bool = True,
+        shuffle: bool = True,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            loss,
+            update=update,
+            eta0=eta0,
+            schedule=schedule,
+            power_t=power_t,
+            metric=metric,
+            center=center,
+            radius=radius,
+            passes=passes,
+            fit_intercept=fit_intercept,
+            shuffle=shuffle,
+            random_state=random_state,
+            verbose=verbose,
+        )
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> OnlineRegressor:
+        """Learn from scratch, in ``passes`` passes."""
+        with self._all_or_nothing():
+            X, y = self._validate(X, y, reset=True, y_numeric=True)
+            learner = self._regressing_learner()
+            labels = check_labels(y, learner.loss, X.shape[0])
+            weight = _refuse_no_weight(check_weights(sample_weight, X.shape[0]))
+            self._run(learner, as_block(X), labels, weight)
+            self.learner_ = learner
+        return self
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> OnlineRegressor:
+        """Learn a block of rows, as they come."""
+        with self._all_or_nothing():
+            first = not self.__sklearn_is_fitted__()
+            X, y = self._validate(X, y, reset=first, y_numeric=True)
+            if first:
+                self.learner_ = self._regressing_learner()
+            labels = check_labels(y, self.learner_.loss, X.shape[0])
+            self.learner_._learn(as_block(X), labels, check_weights(sample_weight, X.shape[0]), None)
+        return self
+
+    def _regressing_learner(self) -> Learner:
+        loss = get_loss(self.loss)
+        if loss.labels in ("sign", "binary"):
+            raise ValueError(f"the {loss.name} loss takes labels {loss.domain}: use OnlineClassifier")
+        return self._new_learner()
+
+    def predict(self, X: Any) -> Array:
+        """The predicted target of each row; for the Poisson loss, its mean."""
+        scores = self._scores(X)
+        if get_loss(self.loss).link == "exp":
+            with np.errstate(over="ignore"):
+                scores = np.exp(scores)
+            if not np.isfinite(scores).all():
+                warnings.warn(
+                    "some Poisson means are too large for a float: they are inf", RuntimeWarning, stacklevel=2
+                )
+        return scores
+
+    @property
+    def coef_(self) -> Array:
+        """Weights, (features,)."""
+        return self.learner_.coef_
+
+    @property
+    def intercept_(self) -> Array:
+        """The intercept, (1,)."""
+        return np.atleast_1d(self.learner_.intercept_)

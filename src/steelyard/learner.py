@@ -1,0 +1,346 @@
+"""The learner: a state of plain arrays, learned block by block or row by row with the same result to the bit."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import warnings
+import zipfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.blocks import Block, as_block, check_finite, check_labels, check_weights
+from steelyard.losses import LOSSES, Array, CustomLoss, Loss, get_loss
+from steelyard.schedules import SCHEDULES, Regularizer
+from steelyard.updates import check_update
+
+_FORMAT = 1
+
+
+class Trace(NamedTuple):
+    """What a call of ``learn`` saw, row by row, before each row was learned.
+
+    ``prediction`` and ``loss`` have one entry a row, or one row of entries where there are several outputs.
+    """
+
+    prediction: Array
+    loss: Array
+    weight: Array
+
+    @property
+    def average_loss(self) -> float:
+        """The progressive loss: the weighted average of the losses, over outputs too. NaN without weight."""
+        total = float(self.weight.sum())
+        per_row = self.loss if self.loss.ndim == 1 else self.loss.mean(axis=1)
+        return float(self.weight @ per_row) / total if total > 0.0 else float("nan")
+
+
+class State(NamedTuple):
+    """Everything a learner has learned. A copy of the arrays is a snapshot."""
+
+    table: Array
+    """Weights and, under the diagonal metric, scales and sums of squared gradients: see ``_rows``."""
+    scalars: Array
+    """One row an output: eta0, cumulated weight, lam, sum of squared gradients, cumulated loss, …"""
+
+
+class Learner:
+    """Generalized implicit FTRL for linear predictions.
+
+    Each round predicts ``p = <q, x>``, computes ``c = update(p, y, a)`` and moves the model along ``-c*q``.
+
+    Parameters
+    ----------
+    loss : str or Loss
+    update : {"iwa", "proximal", "aprox", "linearized"}
+    schedule : {"power", "constant", "adagrad-norm", "gap"}
+    metric : {"diagonal", "scalar"}
+        ``diagonal`` divides each feature by its running scale, so that raw columns work.
+    center : {"trajectory", "origin"}
+        ``origin`` is FTRL (the paper's), ``trajectory`` is mirror descent.
+    eta0 : float
+        The initial learning rate, 1/lam_1.
+    power_t : float
+        The exponent of ``schedule="power"``.
+    radius : float, optional
+        Keep the model in the ball ``||x|| <= radius``, intercept included (scalar metric).
+    fit_intercept : bool
+        Learn a constant feature.
+    n_outputs : int
+        1, or the number of classes of a one-vs-rest problem, whose labels are 0 … n_outputs-1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from steelyard import Learner
+    >>> X, y = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0])
+    >>> learner = Learner(loss="logistic", eta0=1.0)
+    >>> learner.learn(X, y).average_loss.__round__(4)
+    0.7856
+    >>> learner.predict(X).round(3)
+    array([ 0.145, -0.55 ])
+    """
+
+    def __init__(
+        self,
+        loss: str | Loss = "logistic",
+        *,
+        update: str = "iwa",
+        schedule: str = "power",
+        metric: str = "diagonal",
+        center: str = "trajectory",
+        eta0: float = 1.0,
+        power_t: float = 0.5,
+        radius: float | None = None,
+        fit_intercept: bool = True,
+        n_outputs: int = 1,
+    ) -> None:
+        self.loss = get_loss(loss)
+        self.update = update
+        self.regularizer = Regularizer(schedule, metric, center, eta0, power_t, radius)
+        self.fit_intercept = bool(fit_intercept)
+        self.n_outputs = int(n_outputs)
+        self._rule = check_update(update, self.loss)
+        if self.n_outputs < 1:
+            raise ValueError(f"n_outputs must be at least 1, got {n_outputs}")
+        if self.n_outputs > 1 and self.loss.invalid_labels(np.array([-1.0, 1.0])).size:
+            raise ValueError(f"the {self.loss.name} loss takes {self.loss.domain}, so it has no one-vs-rest form")
+        self.state: State | None = None
+        self._coef: Array | None = None
+
+    # ------------------------------------------------------------------------------------------ learning
+
+    def learn(self, X: Any, y: Any, sample_weight: Any = None, *, order: NDArray[np.int64] | None = None) -> Trace:
+        """Learn a block of rows, in the given ``order`` of rows (as they come, without one).
+
+        Everything is checked first: where this raises, the learner is as it was.
+        """
+        block = as_block(X)
+        check_finite(block)
+        return self._learn(block, *self._check_targets(block, y, sample_weight), order)
+
+    def _check_targets(self, block: Block, y: Any, sample_weight: Any) -> tuple[Array, Array]:
+        if self.n_outputs == 1:
+            labels = check_labels(y, self.loss, block.n_rows)
+        else:
+            labels = np.ascontiguousarray(y, dtype=np.float64)
+            bad = np.flatnonzero(~np.isin(labels, np.arange(self.n_outputs)))
+            if labels.shape != (block.n_rows,) or bad.size:
+                what = f"class {labels.ravel()[bad[0]]:g} in row {bad[0]}" if bad.size else f"shape {labels.shape}"
+                raise ValueError(f"y must hold a class 0 … {self.n_outputs - 1} for each row, got {what}")
+        return labels, check_weights(sample_weight, block.n_rows)
+
+    def _learn(self, block: Block, y: Array, weight: Array, order: NDArray[np.int64] | None) -> Trace:
+        from steelyard._library import compiled_loss, get_kernel
+
+        state = self._ready(block)
+        if order is None:
+            order = np.arange(block.n_rows, dtype=np.int64)
+        step, parameters, _ = compiled_loss(self.loss)
+        params = np.tile(parameters, (self.n_outputs, 1))
+        params[:, 0] = self._rule
+        params[:, 1] = self.regularizer.schedule == "gap"
+        work = np.empty(4 * self.n_outputs)
+        prediction, loss = np.empty((2, order.size * self.n_outputs))
+        single = self.n_outputs == 1 and self.regularizer.metric == "scalar"
+        learn = get_kernel("learn" if single else "learn_many", *block.types)
+        config = self._config(block)
+        learn(step, params, *block.arrays, order, y, weight, *state, config, work, prediction, loss)
+        self._coef = None
+        if not np.isfinite(state.scalars[:, _LOSS]).all():
+            self._warn_divergence(prediction, order)
+        shape = (order.size,) if self.n_outputs == 1 else (order.size, self.n_outputs)
+        return Trace(prediction.reshape(shape), loss.reshape(shape), weight[order])
+
+    def _warn_divergence(self, prediction: Array, order: NDArray[np.int64]) -> None:
+        bad = np.flatnonzero(~np.isfinite(prediction))
+        where = f", first predicted in row {order[bad[0] // self.n_outputs]}" if bad.size else ""
+        warnings.warn(
+            f"the losses grew past what a float can hold{where}: update={self.update!r} with "
+            f"eta0={self.regularizer.eta0:g} diverges on this data. Use update='iwa', or a smaller eta0.",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+
+    def _ready(self, block: Block) -> State:
+        """The state, made at the first call, which fixes the number of features."""
+        if self.state is None:
+            self.state = self._empty_state(block.n_features)
+        elif block.n_features != self.n_features:
+            raise ValueError(f"X has {block.n_features} features, but the learner has learned {self.n_features}")
+        return self.state
+
+    def _empty_state(self, n_features: int) -> State:
+        scalars = np.zeros((self.n_outputs, _COLUMNS))
+        scalars[:, _ETA0] = self.regularizer.eta0
+        scalars[:, _LAM] = 1.0 / self.regularizer.eta0
+        scalars[:, _SCALE] = 1.0
+        return State(np.zeros((n_features + 1) * self._record), scalars)
+
+    @property
+    def _record(self) -> int:
+        """Numbers a feature owns in the table."""
+        if self.regularizer.metric == "scalar":
+            return self.n_outputs
+        return 2 + self.n_outputs * (2 if self.regularizer.adaptive else 1)
+
+    def _config(self, block: Block) -> Array:
+        r = self.regularizer
+        radius = np.inf if r.radius is None else r.radius
+        flags = (r.center == "origin", r.metric == "diagonal", r.adaptive)
+        return np.array(
+            [SCHEDULES[r.schedule], r.power_t, *flags, radius, self.fit_intercept, block.dense, self.n_outputs > 1],
+            dtype=np.float64,
+        )
+
+    # ---------------------------------------------------------------------------------------- predicting
+
+    def predict(self, X: Any) -> Array:
+        """<q, x> for every row: (rows,), or (rows, outputs) where there are several."""
+        from steelyard._library import get_kernel
+
+        block = as_block(X)
+        check_finite(block)
+        coef = self._coefficients()
+        if block.n_features != self.n_features:
+            raise ValueError(f"X has {block.n_features} features, but the learner has learned {self.n_features}")
+        out = np.empty(block.n_rows * self.n_outputs)
+        if block.n_rows:
+            get_kernel("predict", *block.types)(*block.arrays, coef.reshape(-1), block.dense, out)
+        return out if self.n_outputs == 1 else out.reshape(-1, self.n_outputs)
+
+    def _coefficients(self) -> Array:
+        """x of every feature and output, the intercept in the last row; kept until the next ``learn``."""
+        if self.state is None:
+            raise ValueError("this learner has not learned anything yet: call learn first")
+        if self._coef is None:
+            self._coef = self._solve_coefficients(self.state)
+        return self._coef
+
+    def _solve_coefficients(self, state: State) -> Array:
+        r = self.regularizer
+        table = state.table.reshape(-1, self._record)
+        weights = table if r.metric == "scalar" else table[:, 2 : 2 + self.n_outputs]
+        scalars = state.scalars
+        if r.center == "trajectory":
+            return np.ascontiguousarray(weights * scalars[:, _SCALE])
+        lam = self._lam()
+        if r.radius is not None:
+            lam = np.maximum(lam, np.linalg.norm(weights, axis=0) / r.radius)
+        if r.metric == "scalar":
+            return np.ascontiguousarray(weights / lam)
+        inverse = table[:, 1:2]
+        if r.adaptive:
+            root = np.sqrt(table[:, :1] ** 2 + table[:, 2 + self.n_outputs :])
+            return np.ascontiguousarray(
+                weights * np.divide(inverse, root, out=np.zeros_like(root), where=root > 0) / lam
+            )
+        return np.ascontiguousarray(weights * inverse**2 / lam)
+
+    def _lam(self) -> Array:
+        """lam of the round to come, one an output."""
+        assert self.state is not None
+        s, r = self.state.scalars, self.regularizer
+        if r.schedule == "gap":
+            return np.asarray(s[:, _LAM])
+        growth = np.ones(self.n_outputs)
+        if r.schedule == "power":
+            growth = (1.0 + s[:, _WEIGHT]) ** r.power_t
+        elif r.schedule == "adagrad-norm" and not r.adaptive:
+            growth = np.sqrt(1.0 + s[:, _ENERGY])
+        return np.asarray(growth / s[:, _ETA0])
+
+    @property
+    def n_features(self) -> int:
+        """How many features the learner has seen, without the intercept."""
+        if self.state is None:
+            raise ValueError("this learner has not learned anything yet: call learn first")
+        return self.state.table.size // self._record - 1
+
+    @property
+    def coef_(self) -> Array:
+        """The weights: (features,), or (outputs, features)."""
+        x = self._coefficients()[:-1]
+        return x[:, 0].copy() if self.n_outputs == 1 else x.T.copy()
+
+    @property
+    def intercept_(self) -> Any:
+        """The weight of the constant feature, a number or one an output."""
+        x = self._coefficients()[-1]
+        return float(x[0]) if self.n_outputs == 1 else x.copy()
+
+    @property
+    def progressive_loss_(self) -> float:
+        """The weighted average of the loss of every example before it was learned, over all calls."""
+        if self.state is None:
+            return float("nan")
+        weight, loss = self.state.scalars[0, _WEIGHT], self.state.scalars[:, _LOSS].mean()
+        return float(loss / weight) if weight > 0.0 else float("nan")
+
+    # --------------------------------------------------------------------------------------- model files
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the learner to one file, atomically: a reader sees the old file or the new one, whole."""
+        r = self.regularizer
+        header = {
+            "format": _FORMAT,
+            "loss": self.loss.name,
+            "loss_parameters": {} if isinstance(self.loss, CustomLoss) else vars(self.loss),
+            "learner": {"update": self.update, "fit_intercept": self.fit_intercept, "n_outputs": self.n_outputs},
+            "regularizer": vars(r),
+        }
+        arrays = {} if self.state is None else self.state._asdict()
+        target = Path(path)
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                np.savez(file, header=np.array(json.dumps(header)), **arrays)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(temporary, 0o666 & ~_umask())
+            os.replace(temporary, target)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, loss: CustomLoss | None = None) -> Learner:
+        """Read a learner; one with a user's own loss needs that ``loss`` again, since functions are not saved."""
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                header = json.loads(str(file["header"]))
+                arrays = {name: file[name] for name in State._fields if name in file}
+        except (zipfile.BadZipFile, KeyError, ValueError, EOFError) as error:
+            raise ValueError(f"{os.fspath(path)} is not a Steelyard model file, or it is damaged: {error}") from error
+        if header["format"] > _FORMAT:
+            raise ValueError(f"{os.fspath(path)} was written by a newer Steelyard (format {header['format']})")
+        if (header["loss"] == "custom") != (loss is not None):
+            needed = "needs" if loss is None else "does not need"
+            raise ValueError(f"{os.fspath(path)} was learned with the {header['loss']} loss: it {needed} loss=")
+        chosen = loss if loss is not None else LOSSES[header["loss"]](**header["loss_parameters"])
+        learner = cls(chosen, **header["learner"], **header["regularizer"])
+        if arrays:
+            learner.state = State(**arrays)
+        return learner
+
+    def __repr__(self) -> str:
+        r = self.regularizer
+        seen = "nothing learned" if self.state is None else f"{int(self.state.scalars[0, _ROWS])} rows learned"
+        return (
+            f"<Learner {self.loss.name}/{self.update}, {r.schedule} from eta0={r.eta0:g}, {r.metric} metric, "
+            f"center {r.center}: {seen}>"
+        )
+
+
+# Columns of State.scalars; _kernels, which cannot be imported here without Numba, has the same (a test compares them).
+_ETA0, _WEIGHT, _LAM, _ENERGY, _LOSS, _SCALE, _NORM2, _ROWS, _COLUMNS = range(9)
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current

@@ -1,0 +1,271 @@
+"""The losses: what each one is, which labels it takes, and how to evaluate it.
+
+Every loss is unweighted, convex in the prediction ``p``, and named by a short word that ``get_loss`` understands.
+Evaluation is exact to the last digits and broadcasts over arrays; it compiles on first use.
+
+>>> from steelyard.losses import Huber, get_loss
+>>> get_loss("logistic").value(0.0, 1.0)
+0.6931471805599453
+>>> Huber(delta=2.0).slope([0.5, 9.0], 0.0)
+array([0.5, 2. ])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+_DOMAINS: dict[str, tuple[str, Callable[[Array], NDArray[np.bool_]]]] = {
+    "sign": ("-1 or +1", lambda y: np.abs(y) == 1.0),
+    "binary": ("-1 (or 0) or +1", lambda y: (np.abs(y) == 1.0) | (y == 0.0)),
+    "count": ("a finite number >= 0", lambda y: (y >= 0.0) & (y < np.inf)),
+    "real": ("a finite number", np.isfinite),
+}
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A convex loss of a prediction and a label.
+
+    Subclasses are the built-in losses; :class:`CustomLoss` is a user's own.
+    """
+
+    name: ClassVar[str]
+    labels: ClassVar[str]
+    """Which labels it takes: ``"sign"``, ``"binary"``, ``"count"`` or ``"real"``."""
+    link: ClassVar[str | None] = None
+    """How a prediction becomes a probability or a mean: ``"logistic"``, ``"identity"``, ``"exp"``, or not at all."""
+    threshold: ClassVar[float] = 0.0
+    """The prediction at which a classifier changes its mind."""
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """The numbers that its compiled functions take."""
+        return ()
+
+    def invalid_labels(self, y: Array) -> NDArray[np.intp]:
+        """Positions of the labels that are outside the loss's domain."""
+        return np.flatnonzero(~_DOMAINS[self.labels][1](y))
+
+    @property
+    def domain(self) -> str:
+        """The labels it takes, in words."""
+        return _DOMAINS[self.labels][0]
+
+    def value(self, p: ArrayLike, y: ArrayLike) -> Any:
+        """The loss of predicting ``p`` when the label is ``y``."""
+        from steelyard.updates import evaluate
+
+        return evaluate(self, "linearized", p, y, 0.0)[0]
+
+    def slope(self, p: ArrayLike, y: ArrayLike) -> Any:
+        """The derivative in ``p``; at a kink, the one of the side that does not move."""
+        from steelyard.updates import evaluate
+
+        return evaluate(self, "linearized", p, y, 0.0)[1]
+
+    def flow(self, p: ArrayLike, y: ArrayLike, a: ArrayLike) -> Any:
+        """Where the gradient flow du/ds = -slope(u) is at time ``a``, started from ``p``."""
+        from steelyard.updates import evaluate
+
+        return np.asarray(p, float) - np.asarray(a, float) * evaluate(self, "iwa", p, y, a)[2]
+
+    def prox(self, p: ArrayLike, y: ArrayLike, a: ArrayLike) -> Any:
+        """The proximal point, argmin over u of a*value(u) + (u - p)^2/2."""
+        from steelyard.updates import evaluate
+
+        return np.asarray(p, float) - np.asarray(a, float) * evaluate(self, "proximal", p, y, a)[2]
+
+    def conjugate(self, s: ArrayLike, y: ArrayLike) -> Any:
+        """sup over u of s*u - value(u, y); infinite outside its domain."""
+        from steelyard.updates import conjugate
+
+        return conjugate(self, s, y)
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise ValueError(message)
+
+
+class Squared(Loss):
+    r""":math:`\tfrac12 (p-y)^2`."""
+
+    name, labels = "squared", "real"
+
+
+class Absolute(Loss):
+    r""":math:`|p-y|`; the slope at p = y is 0."""
+
+    name, labels = "absolute", "real"
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        return (1.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Quantile(Loss):
+    r"""The pinball loss :math:`\tau(y-p)_+ + (1-\tau)(p-y)_+`, whose minimum is the ``tau``-quantile.
+
+    The slope at p = y is 0.
+    """
+
+    tau: float = 0.5
+    name, labels = "quantile", "real"
+
+    def __post_init__(self) -> None:
+        _require(0.0 < self.tau < 1.0, f"the quantile loss needs 0 < tau < 1, got tau={self.tau}")
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        return (self.tau, 1.0 - self.tau)
+
+
+@dataclass(frozen=True)
+class Huber(Loss):
+    r""":math:`\tfrac12 r^2` for :math:`|r| \le \delta`, :math:`\delta(|r|-\delta/2)` beyond, r = p - y."""
+
+    delta: float = 1.0
+    name, labels = "huber", "real"
+
+    def __post_init__(self) -> None:
+        _require(0.0 < self.delta < np.inf, f"the huber loss needs a finite delta > 0, got delta={self.delta}")
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        return (self.delta,)
+
+
+class Poisson(Loss):
+    r""":math:`e^p - yp` for counts :math:`y \ge 0`; the mean is :math:`e^p`."""
+
+    name, labels, link = "poisson", "count", "exp"
+
+
+class Logistic(Loss):
+    r""":math:`\ln(1+e^{-yp})`; the probability of +1 is :math:`1/(1+e^{-p})`."""
+
+    name, labels, link = "logistic", "sign", "logistic"
+
+
+class Exponential(Loss):
+    r""":math:`e^{-yp}`."""
+
+    name, labels = "exponential", "sign"
+
+
+class Hinge(Loss):
+    r""":math:`\max(0, 1-yp)`; the slope at yp = 1 is 0."""
+
+    name, labels = "hinge", "sign"
+
+
+class SquaredHinge(Loss):
+    r""":math:`\tfrac12 \max(0, 1-yp)^2`."""
+
+    name, labels = "squared_hinge", "sign"
+
+
+@dataclass(frozen=True)
+class _OfProbability(Loss):
+    eps: float = 1e-6
+    labels, link, threshold = "binary", "identity", 0.5
+
+    def __post_init__(self) -> None:
+        _require(0.0 < self.eps < 1.0, f"the {self.name} loss needs 0 < eps < 1, got eps={self.eps}")
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        return (self.eps,)
+
+
+class Logarithmic(_OfProbability):
+    r""":math:`-\ln w`, where w is the probability of the true label: p for +1, 1-p for -1 (or 0).
+
+    A linear prediction may leave [0, 1]. Above w = 1 there is no loss and no step; below ``eps`` the loss goes on as
+    its tangent, so it is finite, convex and not negative on the whole line.
+    """
+
+    name = "logarithmic"
+
+
+class Hellinger(_OfProbability):
+    r""":math:`2-2\sqrt w`, where w is the probability of the true label: p for +1, 1-p for -1 (or 0).
+
+    Outside [0, 1] it goes on as :class:`Logarithmic` does.
+    """
+
+    name = "hellinger"
+
+
+@dataclass(frozen=True)
+class CustomLoss(Loss):
+    """A user's own convex loss, from two plain Python functions of two numbers.
+
+    Everything else (IWA flow, proximal step, conjugate) is derived numerically, to about 1e-10. The two functions
+    are compiled, so they may use numbers, ``math`` and ``numpy`` scalars, and constants from outside; nothing else is
+    compiled again.
+
+    Parameters
+    ----------
+    value, slope : functions of (p, y)
+        The loss and its derivative in ``p``, which must not decrease in ``p``.
+    labels : {"real", "sign", "count"}
+        The labels it takes.
+    infimum : float, optional
+        The smallest value of the loss, 0 for most. Only ``update="aprox"`` needs it.
+
+    Examples
+    --------
+    >>> import math, steelyard
+    >>> logcosh = steelyard.CustomLoss(
+    ...     value=lambda p, y: math.log(math.cosh(p - y)), slope=lambda p, y: math.tanh(p - y)
+    ... )
+    >>> round(steelyard.step(3.0, 1.0, 0.5, loss=logcosh, update="iwa"), 6)
+    0.949446
+    """
+
+    value: Callable[[float, float], float]  # type: ignore[assignment]
+    slope: Callable[[float, float], float]  # type: ignore[assignment]
+    labels: str = "real"  # type: ignore[misc]
+    infimum: float | None = None
+    name = "custom"
+
+    def __post_init__(self) -> None:
+        for part in ("value", "slope"):
+            _require(callable(getattr(self, part)), f"CustomLoss needs {part}, a function of (p, y)")
+        _require(self.labels in _DOMAINS, f"unknown labels={self.labels!r}; choose one of {', '.join(_DOMAINS)}")
+
+
+LOSSES: dict[str, type[Loss]] = {
+    cls.name: cls
+    for cls in (
+        Squared,
+        Logistic,
+        Exponential,
+        Logarithmic,
+        Hellinger,
+        Hinge,
+        SquaredHinge,
+        Absolute,
+        Quantile,
+        Huber,
+        Poisson,
+    )
+}
+
+
+def get_loss(loss: str | Loss) -> Loss:
+    """The loss of that name, with its default parameters, or the object itself."""
+    if isinstance(loss, Loss):
+        return loss
+    if isinstance(loss, str) and loss in LOSSES:
+        return LOSSES[loss]()
+    raise ValueError(f"unknown loss {loss!r}; choose one of {', '.join(LOSSES)}, or pass a Loss or CustomLoss object")

@@ -1,0 +1,74 @@
+"""How a learner's regularizer grows, measured and centred: choices, their meaning, and which ones go together.
+
+=============  ==========================================================================================
+constant       lam = 1/eta0, the setting of the paper's theorem
+power          eta = eta0 * (1+t)^-power_t, t the cumulated weight. Center "trajectory" uses its integral over the
+               row's weight, so that a weight cut in two moves the model exactly as far
+adagrad-norm   lam_t = sqrt(1 + sum h ||g||^2) / eta0, over the rows before t
+gap            lam_(t+1) = lam_t + gamma_t / eta0^2, gamma_t = h (value(p) + conjugate(c) - c p + a c^2/2) >= 0
+=============  ==========================================================================================
+
+``gap`` is our reading of a corollary that the paper refers to without printing it. In ``adagrad-norm`` a weight h
+counts as h examples, not as one with an h times larger gradient.
+
+Metric ``scalar`` measures ||x||^2. Metric ``diagonal`` measures sum_j s_j sqrt(s_j^2 + G_j) x_j^2, where s_j is the
+largest magnitude of feature j so far and G_j, which only ``adagrad-norm`` makes grow, its sum of h g_j^2.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+SCHEDULES = {"constant": 0, "power": 1, "adagrad-norm": 2, "gap": 3}
+METRICS = ("scalar", "diagonal")
+CENTERS = ("origin", "trajectory")
+
+
+def _choose(name: str, value: Any, choices: Any) -> None:
+    if value not in choices:
+        raise ValueError(f"unknown {name} {value!r}; choose one of {', '.join(choices)}")
+
+
+def _positive(name: str, value: Any) -> float:
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0.0 < float(value) < math.inf:
+        raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
+    return float(value)
+
+
+@dataclass(frozen=True)
+class Regularizer:
+    """A checked choice of schedule, metric, center and feasible set."""
+
+    schedule: str = "power"
+    metric: str = "diagonal"
+    center: str = "trajectory"
+    eta0: float = 1.0
+    power_t: float = 0.5
+    radius: float | None = None
+
+    def __post_init__(self) -> None:
+        _choose("schedule", self.schedule, SCHEDULES)
+        _choose("metric", self.metric, METRICS)
+        _choose("center", self.center, CENTERS)
+        object.__setattr__(self, "eta0", _positive("eta0", self.eta0))
+        if self.radius is not None:
+            object.__setattr__(self, "radius", _positive("radius", self.radius))
+            if self.metric == "diagonal":
+                raise ValueError(
+                    "radius needs metric='scalar': the nearest point of a ball in a diagonal metric has no closed form"
+                )
+        if not isinstance(self.power_t, Real) or not 0.0 <= float(self.power_t) <= 1.0:
+            raise ValueError(f"power_t must be a number between 0 and 1, got {self.power_t!r}")
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether each feature keeps its own sum of squared gradients."""
+        return self.metric == "diagonal" and self.schedule == "adagrad-norm"
+
+    def keeps_weights_exact(self, update: str) -> bool:
+        """Whether one row of weight h1+h2 moves the model as two adjacent rows of weights h1 and h2 do."""
+        by_schedule = self.schedule == "constant" or (self.schedule == "power" and self.center == "trajectory")
+        return update == "iwa" and by_schedule and self.radius is None
