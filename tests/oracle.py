@@ -20,8 +20,17 @@ QUAD = 40  # digits asked of the quadrature nodes and sums
 NEAR = mpf("1e-40")  # relative distance at which a minimizer counts as reached
 
 LOSSES = (
-    "squared", "logistic", "exponential", "hinge", "squared_hinge", "absolute",
-    "quantile", "huber", "poisson", "logarithmic", "hellinger",
+    "squared",
+    "logistic",
+    "exponential",
+    "hinge",
+    "squared_hinge",
+    "absolute",
+    "quantile",
+    "huber",
+    "poisson",
+    "logarithmic",
+    "hellinger",
 )
 UPDATES = ("linearized", "aprox", "iwa", "proximal")
 MARGIN = ("logistic", "exponential", "hinge", "squared_hinge")
@@ -108,7 +117,9 @@ def _define(loss, y, tau=0.5, delta=1.0, eps=1e-6):
         slope=lambda p: sign * df(argument(p)),
         kinks=sorted(sign * (k - shift) for k in kinks),
         argmin=sorted(sign * (w - shift) for w in argmin),
-        ends=ends, floor=floor, soft=soft,
+        ends=ends,
+        floor=floor,
+        soft=soft,
     )
 
 
@@ -133,7 +144,7 @@ def _proximal_travel(speed, room, a, tol):
     factor = mpf(1) / 2
     lo = hi * factor
     while lo > a * speed(lo):
-        hi, factor = lo, factor ** 2
+        hi, factor = lo, factor**2
         lo = hi * factor
     while hi - lo > tol * hi:
         mid = mp.sqrt(lo * hi) if hi > 2 * lo else (lo + hi) / 2
@@ -271,7 +282,7 @@ def step(loss, update, p, y, a, **params):
         if g == 0 or update == "linearized":
             c = g
         elif update == "aprox":
-            c = g * min(mpf(1), (l.value(p) - l.floor) / (a * g ** 2))
+            c = g * min(mpf(1), (l.value(p) - l.floor) / (a * g**2))
         elif update == "iwa":
             c = mp.sign(g) * _flow_travel(l, p, a) / a
         else:

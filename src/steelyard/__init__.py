@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from steelyard import losses as losses
     from steelyard.estimators import OnlineClassifier as OnlineClassifier
     from steelyard.estimators import OnlineRegressor as OnlineRegressor
     from steelyard.learner import Learner as Learner
@@ -33,10 +34,12 @@ _HOME = {
     "step": "updates",
 }
 
-__all__ = [*sorted(_HOME), "__version__"]
+__all__ = [*sorted(_HOME), "__version__", "losses"]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "losses":
+        return importlib.import_module("steelyard.losses")
     if name in _HOME:
         return getattr(importlib.import_module(f"steelyard.{_HOME[name]}"), name)
     raise AttributeError(f"module 'steelyard' has no attribute {name!r}")

@@ -15,7 +15,21 @@ import math
 import numpy as np
 
 from steelyard._compile import call_conjugate, call_step, jit
-from steelyard._rows import ONE, add, add_many, dot, dot_many, fetch, meet, move
+from steelyard._rows import (
+    ONE,
+    add_many,
+    dense_add,
+    dense_dot,
+    dot_many,
+    fetch,
+    meet_row,
+    meet_single,
+    move_row,
+    move_single,
+    sparse_add,
+    sparse_dot,
+)
+
 
 # Schedules of lam, one per learner.
 CONSTANT, POWER, ADAGRAD, GAP = 0, 1, 2, 3
@@ -40,53 +54,54 @@ AHEAD = 4  # rows between fetching a row and learning it
 
 
 @jit
-def _lam(state, schedule, power_t, adaptive):
+def _lam(schedule, power_t, adaptive, eta0, weight, lam, energy):
     """lam_t, before the round."""
     if schedule == GAP:
-        return state[LAM]
+        return lam
     if schedule == POWER:
         if power_t == 0.5:
-            return math.sqrt(1.0 + state[WEIGHT]) / state[ETA0]
-        return (1.0 + state[WEIGHT]) ** power_t / state[ETA0]
+            return math.sqrt(1.0 + weight) / eta0
+        return (1.0 + weight) ** power_t / eta0
     if schedule == ADAGRAD and not adaptive:
-        return math.sqrt(1.0 + state[ENERGY]) / state[ETA0]
-    return 1.0 / state[ETA0]
+        return math.sqrt(1.0 + energy) / eta0
+    return 1.0 / eta0
 
 
 @jit
-def _integrated_rate(state, h, power_t):
-    """∫ eta0 (1+s)^-power_t ds over the h units of weight to come: a rate that does not see how h is cut."""
-    start = 1.0 + state[WEIGHT]
+def _rate(schedule, power_t, origin, eta0, weight, lam, h):
+    """h / lam for the whole weight of the row. For ``power`` and center "trajectory" it is the integral
+
+    ∫ eta0 (1+s)^-power_t ds over the h units of weight to come, which does not see how h is cut.
+    """
+    if schedule != POWER or origin:
+        return h / lam
+    start = 1.0 + weight
     if power_t == 0.5:
-        return state[ETA0] * 2.0 * h / (math.sqrt(start) + math.sqrt(start + h))
+        return eta0 * 2.0 * h / (math.sqrt(start) + math.sqrt(start + h))
     if power_t == 1.0:
-        return state[ETA0] * math.log1p(h / start)
+        return eta0 * math.log1p(h / start)
     rest = 1.0 - power_t
-    return state[ETA0] * start**rest * math.expm1(rest * math.log1p(h / start)) / rest
+    return eta0 * start**rest * math.expm1(rest * math.log1p(h / start)) / rest
 
 
 @jit
-def _rate(state, h, lam, schedule, power_t, origin):
-    """h / lam, for the whole weight of the row."""
-    if schedule == POWER and not origin:
-        return _integrated_rate(state, h, power_t)
-    return h / lam
+def _bounded(rate, norm2):
+    """The rate, less where the step length would overflow."""
+    return rate if rate * norm2 <= _LARGE else _LARGE / norm2
 
 
 @jit
-def _advance(state, h, schedule, adaptive, value, slope, c, gap, a, norm2):
-    """Everything the learner counts, after the round."""
-    state[LOSS] += h * value
-    state[WEIGHT] += h
-    state[ROWS] += 1.0
+def _grow(schedule, adaptive, eta0, lam, energy, h, slope, c, gap, a, norm2):
+    """(lam, energy) after the round. An overflow, or the NaN of a diverged learner, leaves them as they are."""
     if schedule == GAP:
-        grown = state[LAM] + h * (gap + 0.5 * a * c * c) / (state[ETA0] * state[ETA0])
-        if grown < _LARGE:  # an overflow, or the NaN of a diverged learner, leaves lam as it is
-            state[LAM] = grown
-    elif schedule == ADAGRAD and not adaptive:
-        grown = state[ENERGY] + h * slope * slope * norm2
+        grown = lam + h * (gap + 0.5 * a * c * c) / (eta0 * eta0)
         if grown < _LARGE:
-            state[ENERGY] = grown
+            lam = grown
+    elif schedule == ADAGRAD and not adaptive:
+        grown = energy + h * slope * slope * norm2
+        if grown < _LARGE:
+            energy = grown
+    return lam, energy
 
 
 @jit
@@ -132,34 +147,47 @@ def _label(y, k, classes):
 
 
 def learn(step, params, data, indices, indptr, order, y, weight, table, state, config, work, predictions, losses):
-    """Learn the rows in ``order``, for one output under the scalar metric: the fast path.
+    """Learn the rows in ``order``, for one output: the fast path.
 
     ``predictions`` and ``losses`` receive what was predicted before each row was learned, and its loss.
+    Stops at a row whose features or their squares are not finite and returns its place in ``order``; else -1.
     """
     schedule = int(config[SCHEDULE])
     power_t = config[POWER_T]
     origin = config[ORIGIN] != 0.0
+    diagonal = config[DIAGONAL] != 0.0
+    adaptive = config[ADAPTIVE] != 0.0
     radius = config[RADIUS]
     intercept = config[INTERCEPT]
     dense = config[DENSE] != 0.0
     last = table.size - 1  # the intercept
     s = state[0]
     k = params[0]
+    # in registers while the loop runs: the compiler cannot know that weights and state do not overlap
+    eta0, seen, lam_gap, energy, total, rows = s[ETA0], s[WEIGHT], s[LAM], s[ENERGY], s[LOSS], s[ROWS]
     for i in range(order.size):
         row = order[i]
         h = weight[row]
         lo, hi = indptr[row], indptr[row + 1]
         if not dense and i + AHEAD < order.size:
             fetch(data, indices, indptr, order[i + AHEAD])
-        p, norm2 = dot(data, indices, lo, hi, table, dense)
-        p += intercept * table[last]
-        norm2 += intercept
-        lam = _lam(s, schedule, power_t, False)
+        flags = (dense, origin, adaptive, h == 0.0)
+        if diagonal:
+            p, norm2 = meet_single(data, indices, lo, hi, table, intercept != 0.0, flags)
+        else:
+            # the kernel itself branches: behind a common function, the dense loops would not vectorise
+            if dense:
+                p, norm2 = dense_dot(data, lo, hi, table)
+            else:
+                p, norm2 = sparse_dot(data, indices, lo, hi, table)
+            p += intercept * table[last]
+            norm2 += intercept
+        if not norm2 < math.inf:
+            return i
+        lam = _lam(schedule, power_t, adaptive, eta0, seen, lam_gap, energy)
         factor = _ball(s, lam, radius, origin)
         p *= factor
-        rate = _rate(s, h, lam, schedule, power_t, origin)
-        if rate * norm2 > _LARGE:
-            rate = _LARGE / norm2
+        rate = _bounded(_rate(schedule, power_t, origin, eta0, seen, lam, h), norm2)
         a = rate * norm2
         value, slope, c, gap = call_step(step, p, y[row], a, k)
         predictions[i] = p
@@ -169,17 +197,29 @@ def learn(step, params, data, indices, indptr, order, y, weight, table, state, c
         change = -c * (rate * lam if origin else rate / factor)
         if radius < math.inf:
             s[NORM2] += change * (2.0 * p / factor + change * norm2)
-        add(data, indices, lo, hi, table, change, dense)
-        table[last] += intercept * change
-        _advance(s, h, schedule, False, value, slope, c, gap, a, norm2)
+        if diagonal:
+            move_single(data, indices, lo, hi, table, intercept != 0.0, flags, change, h * slope * slope)
+        else:
+            if dense:
+                dense_add(data, lo, hi, table, change)
+            else:
+                sparse_add(data, indices, lo, hi, table, change)
+            table[last] += intercept * change
+        lam_gap, energy = _grow(schedule, adaptive, eta0, lam_gap, energy, h, slope, c, gap, a, norm2)
+        seen += h
+        total += h * value
+        rows += 1.0
         if radius < math.inf:
+            s[ROWS] = rows
             _refresh(s, table, 1, 0)
             if not origin:
                 _project(s, table, 1, 0, radius)
+    s[WEIGHT], s[LAM], s[ENERGY], s[LOSS], s[ROWS] = seen, lam_gap, energy, total, rows
+    return -1
 
 
 def learn_many(step, params, data, indices, indptr, order, y, weight, table, state, config, work, predictions, losses):
-    """Learn the rows in ``order`` for K outputs, under either metric. ``work`` holds 4*K numbers."""
+    """Learn the rows in ``order`` for K outputs, under either metric; like :func:`learn`. ``work`` holds 4*K."""
     schedule = int(config[SCHEDULE])
     power_t = config[POWER_T]
     origin = config[ORIGIN] != 0.0
@@ -190,8 +230,7 @@ def learn_many(step, params, data, indices, indptr, order, y, weight, table, sta
     dense = config[DENSE] != 0.0
     classes = config[CLASSES] != 0.0
     size = state.shape[0]
-    width = np.uint64(2 + size * (2 if adaptive else 1) if diagonal else size)
-    last = table[table.size - np.int64(width) :]  # the intercept's weights
+    last = table[table.size - size :]  # the intercept's weights, under the scalar metric
     p = work[:size]
     norm2 = work[size : 2 * size]
     change = work[2 * size : 3 * size]
@@ -201,28 +240,22 @@ def learn_many(step, params, data, indices, indptr, order, y, weight, table, sta
         h = weight[row]
         lo, hi = indptr[row], indptr[row + 1]
         frozen = h == 0.0
+        flags = (dense, origin, adaptive, frozen)
         if diagonal:
-            p[:] = 0.0
-            norm2[:] = 0.0
-            for e in range(lo, hi):
-                q = np.float64(data[e])
-                if q != 0.0:
-                    base = (e - lo if dense else np.uint64(indices[e])) * width
-                    meet(table[base : base + width], q, size, origin, adaptive, frozen, p, norm2)
-            if intercept != 0.0:
-                meet(last, 1.0, size, origin, adaptive, frozen, p, norm2)
+            meet_row(data, indices, lo, hi, table, np.uint64(size), intercept != 0.0, flags, p, norm2)
         else:
             norm2[:] = dot_many(data, indices, lo, hi, table, p, dense) + intercept
             for k in range(size):
                 p[k] += intercept * last[k]
         for k in range(size):
+            if not norm2[k] < math.inf:
+                return i
+        for k in range(size):
             s = state[k]
-            lam = _lam(s, schedule, power_t, adaptive)
+            lam = _lam(schedule, power_t, adaptive, s[ETA0], s[WEIGHT], s[LAM], s[ENERGY])
             factor = _ball(s, lam, radius, origin)
             p[k] *= factor
-            rate = _rate(s, h, lam, schedule, power_t, origin)
-            if rate * norm2[k] > _LARGE:
-                rate = _LARGE / norm2[k]
+            rate = _bounded(_rate(schedule, power_t, origin, s[ETA0], s[WEIGHT], lam, h), norm2[k])
             a = rate * norm2[k]
             value, slope, c, gap = call_step(step, p[k], _label(y[row], k, classes), a, params[k])
             predictions[i * size + k] = p[k]
@@ -232,17 +265,14 @@ def learn_many(step, params, data, indices, indptr, order, y, weight, table, sta
             if h != 0.0:
                 if radius < math.inf:
                     s[NORM2] += change[k] * (2.0 * p[k] / factor + change[k] * norm2[k])
-                _advance(s, h, schedule, adaptive, value, slope, c, gap, a, norm2[k])
+                s[LAM], s[ENERGY] = _grow(schedule, adaptive, s[ETA0], s[LAM], s[ENERGY], h, slope, c, gap, a, norm2[k])
+                s[WEIGHT] += h
+                s[LOSS] += h * value
+                s[ROWS] += 1.0
         if frozen:
             continue
         if diagonal:
-            for e in range(lo, hi):
-                q = np.float64(data[e])
-                if q != 0.0:
-                    base = (e - lo if dense else np.uint64(indices[e])) * width
-                    move(table[base : base + width], q, size, origin, adaptive, change, energy)
-            if intercept != 0.0:
-                move(last, 1.0, size, origin, adaptive, change, energy)
+            move_row(data, indices, lo, hi, table, np.uint64(size), intercept != 0.0, flags, change, energy)
         else:
             add_many(data, indices, lo, hi, table, change, dense)
             for k in range(size):
@@ -252,6 +282,7 @@ def learn_many(step, params, data, indices, indptr, order, y, weight, table, sta
                 _refresh(state[k], table, size, k)
                 if not origin:
                     _project(state[k], table, size, k, radius)
+    return -1
 
 
 def predict(data, indices, indptr, coef, dense, predictions):
@@ -262,7 +293,7 @@ def predict(data, indices, indptr, coef, dense, predictions):
         lo, hi = indptr[i], indptr[i + 1]
         p = predictions[i * size : (i + 1) * size]
         if size == 1:
-            p[0] = dot(data, indices, lo, hi, coef, dense)[0]
+            p[0] = dense_dot(data, lo, hi, coef)[0] if dense else sparse_dot(data, indices, lo, hi, coef)[0]
         else:
             dot_many(data, indices, lo, hi, coef, p, dense)
         for k in range(size):

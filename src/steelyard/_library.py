@@ -97,8 +97,8 @@ def get_kernel(name: str, data: str = "f8", indices: str = "u4") -> Any:
     targets = (readonly(types.int64), _reals, _reals)
     learner = (types.intp, f8[:, ::1], *rows, *targets, _vector, f8[:, ::1], _vector, _vector, _vector, _vector)
     signatures = {
-        "learn": types.void(*learner),
-        "learn_many": types.void(*learner),
+        "learn": types.intp(*learner),
+        "learn_many": types.intp(*learner),
         "predict": types.void(*rows, _reals, types.boolean, _vector),
         "row_keys": types.void(*rows, _unsigned, types.boolean, _vector, types.uint64[::1]),
         "evaluate": types.void(types.intp, _vector, _reals, _reals, _reals, _vector),

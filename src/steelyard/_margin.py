@@ -31,30 +31,28 @@ from steelyard._scalar import (
 def _logistic_flow(m, sigma, kappa, a):
     """The travel D of the flow: D + e^m (e^D - 1) = a, where sigma = 1/(1+e^m) and kappa = 1 - sigma.
 
-    The Lambert-W form that is usually printed cancels for large margins. Here a short travel is solved in the
-    form divided by 1+e^m, a long one in the form as it stands; both start from an upper bound.
+    The Lambert-W form that is usually printed cancels and overflows. Here a short travel is solved for D itself, in
+    the equation divided by 1+e^m.
     """
     tau = a * sigma
     if tau <= 1.0:
-        root = math.sqrt(1.0 + 2.0 * kappa * tau)
-        d = 2.0 * tau / (1.0 + root)  # right to second order; then one step on the series, good to 2e-4
-        short = kappa * d * d * d * (1.0 + d * (0.25 + d * 0.05)) / (6.0 * root + kappa * d * d * (3.0 + d))
-        d -= short * (1.0 + 0.5 * kappa * short)
+        if tau <= 0.4:  # tau/D as a series, good to 4e-4
+            cube = kappa * (1.0 / 24.0 + 0.25 * kappa * (kappa - 1.0))
+            d = tau / (1.0 + tau * (0.5 * kappa + tau * (kappa * (1.0 / 6.0 - 0.25 * kappa) + tau * cube)))
+        else:  # right to second order, then a step on the series of e^D: good to 2e-4
+            root = math.sqrt(1.0 + 2.0 * kappa * tau)
+            d = 2.0 * tau / (1.0 + root)
+            short = kappa * d * d * d * (1.0 + d * (0.25 + d * 0.05)) / (6.0 * root + kappa * d * d * (3.0 + d))
+            d -= short * (1.0 + 0.5 * kappa * short)
         # Fourth order from there, so to rounding: f = sigma*d + kappa*(e^d - 1) - tau, multiplied by the divisor.
         divisor = expm1_divisor(d)
         inverse = 1.0 / (divisor + 2.0 * kappa * d)
         q = kappa * (divisor + 2.0 * d) * inverse
         return d - quartic_step(((sigma * d - tau) * divisor + 2.0 * kappa * d) * inverse, 0.5 * q, q / 6.0)
-    d = min(tau, softplus(math.log(a) - m))
+    # a long travel ends at m' with m' + e^m' = a + m + e^m, so e^m' is omega of that; take the form that keeps digits
     start = math.exp(m)
-    for _ in range(20):
-        end = math.exp(m + d)
-        q = end / (1.0 + end)
-        change = quartic_step((d - a + (end - start)) / (1.0 + end), 0.5 * q, q / 6.0)
-        d -= change
-        if abs(change) <= 1e-4 * min(d, 1.0):
-            break
-    return d
+    end = omega(a + m + start)
+    return math.log(end) - m if end > 1.0 else a - (end - start)
 
 
 @jit
@@ -106,6 +104,7 @@ def logistic(p, y, a, k, out):
         v = _logistic_flow(m, sigma, kappa, a) / a
     else:
         v = _logistic_proximal(m, sigma, kappa, a) / a
+    v = min(v, sigma)  # rounding must not pass the slope
     gap = 0.0
     if k[1] != 0.0 and v != sigma and sigma > 0.0 and kappa > 0.0:
         gap = sigma * bregman_exp((v - sigma) / sigma) + kappa * bregman_exp((sigma - v) / kappa)

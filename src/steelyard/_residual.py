@@ -57,7 +57,7 @@ def huber(p, y, a, k, out):
     if a == 0.0 or rule == LINEARIZED:
         v = slope
     elif rule == APROX:
-        v = truncated(slope, value / slope if slope > 0.0 else 0.0, a)
+        v = truncated(slope, 0.5 * r if r <= delta else r - 0.5 * delta, a)
     elif r - a * delta >= delta:  # the whole step stays on the tangent
         v = delta
     elif rule == IWA:
@@ -101,9 +101,11 @@ def _poisson_proximal(p, y, a, far):
     goal = p - math.log(y)
     low, high = min(0.0, far), max(0.0, far)
     d = goal * (ya / (1.0 + ya))
-    for _ in range(100):
+    for _ in range(200):
         if not low < d < high:
             d = 0.5 * (low + high)
+            if not low < d < high:
+                break
         f = d - goal + math.log1p(d / ya)
         if f > 0.0:
             high = d
@@ -111,7 +113,7 @@ def _poisson_proximal(p, y, a, far):
             low = d
         change = f / (1.0 + 1.0 / (ya + d))
         d -= change
-        if abs(change) <= 1e-13 * abs(d) or high - low <= 1e-16 * abs(d):
+        if abs(change) <= 1e-13 * abs(d):
             break
     return d
 

@@ -93,6 +93,8 @@ def omega(t):
     """Wright's omega function: the w > 0 with w + ln w = t, that is W(e^t) without forming e^t."""
     if t < -40.0:
         return math.exp(t)
+    if t > 1e15:  # the next term, ln(t)/t, is below rounding, and squares may overflow
+        return t - math.log(t)
     w = math.exp(t) / (1.0 + math.exp(t)) if t < 1.0 else t - math.log(t)
     if t >= 1.0 and w < 0.5:
         w = 0.5

@@ -75,16 +75,24 @@ def _sparse_block(X: Any) -> Block:
 
 
 def check_finite(block: Block) -> None:
-    """Refuse NaN and infinite features, naming the first one."""
+    """Refuse features that are not finite, or whose squares add up to more than a float holds, naming the first."""
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(block.data.sum()):  # one fast pass; an overflowing sum is looked at closely
-            return
-    bad = np.flatnonzero(~np.isfinite(block.data))
-    if bad.size:
-        at = int(bad[0])
-        row = int(np.searchsorted(block.indptr, np.uint64(at), side="right")) - 1
-        column = at - int(block.indptr[row]) if block.dense else int(block.indices[at])
-        raise ValueError(f"X holds {block.data[at]} in row {row}, column {column}: features must be finite numbers")
+        if not np.isfinite(np.dot(block.data, block.data)):  # one fast pass for all; only now look closely
+            refuse_rows(block, np.arange(block.n_rows))
+
+
+def refuse_rows(block: Block, rows: NDArray[Any]) -> None:
+    """Raise for the first of ``rows`` that has such a feature."""
+    for row in rows:
+        lo, hi = int(block.indptr[row]), int(block.indptr[row + 1])
+        values = block.data[lo:hi].astype(np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(values @ values):
+                continue
+        at = int(np.argmax(np.where(np.isnan(values), np.inf, np.abs(values))))
+        column = at if block.dense else int(block.indices[lo + at])
+        what = "its square overflows; divide the column by a constant" if np.isfinite(values[at]) else "not finite"
+        raise ValueError(f"X holds {values[at]} in row {row}, column {column}: {what}. Features must be finite numbers")
 
 
 def check_labels(y: Any, loss: Loss, rows: int) -> Array:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.blocks import Block, as_block, check_finite, check_labels, check_weights
+from steelyard.blocks import Block, as_block, check_finite, check_labels, check_weights, refuse_rows
 from steelyard.losses import LOSSES, Array, CustomLoss, Loss, get_loss
 from steelyard.schedules import SCHEDULES, Regularizer
 from steelyard.updates import check_update
@@ -120,7 +120,6 @@ class Learner:
         Everything is checked first: where this raises, the learner is as it was.
         """
         block = as_block(X)
-        check_finite(block)
         return self._learn(block, *self._check_targets(block, y, sample_weight), order)
 
     def _check_targets(self, block: Block, y: Any, sample_weight: Any) -> tuple[Array, Array]:
@@ -137,7 +136,7 @@ class Learner:
     def _learn(self, block: Block, y: Array, weight: Array, order: NDArray[np.int64] | None) -> Trace:
         from steelyard._library import compiled_loss, get_kernel
 
-        state = self._ready(block)
+        state = self._state_for(block)
         if order is None:
             order = np.arange(block.n_rows, dtype=np.int64)
         step, parameters, _ = compiled_loss(self.loss)
@@ -146,10 +145,17 @@ class Learner:
         params[:, 1] = self.regularizer.schedule == "gap"
         work = np.empty(4 * self.n_outputs)
         prediction, loss = np.empty((2, order.size * self.n_outputs))
-        single = self.n_outputs == 1 and self.regularizer.metric == "scalar"
-        learn = get_kernel("learn" if single else "learn_many", *block.types)
+        learn = get_kernel("learn" if self.n_outputs == 1 else "learn_many", *block.types)
         config = self._config(block)
-        learn(step, params, *block.arrays, order, y, weight, *state, config, work, prediction, loss)
+        # The kernel stops at a row that is not finite. Whether to look first or to keep a copy is a matter of size.
+        snapshot = State(*(array.copy() for array in state)) if state.table.size < block.data.size else None
+        if snapshot is None:
+            check_finite(block)
+        bad = learn(step, params, *block.arrays, order, y, weight, *state, config, work, prediction, loss)
+        if bad >= 0:
+            self.state = self.state and snapshot
+            refuse_rows(block, order[bad : bad + 1])
+        self.state = state
         self._coef = None
         if not np.isfinite(state.scalars[:, _LOSS]).all():
             self._warn_divergence(prediction, order)
@@ -166,11 +172,11 @@ class Learner:
             stacklevel=4,
         )
 
-    def _ready(self, block: Block) -> State:
-        """The state, made at the first call, which fixes the number of features."""
+    def _state_for(self, block: Block) -> State:
+        """The state, a new one at the first call, which fixes the number of features."""
         if self.state is None:
-            self.state = self._empty_state(block.n_features)
-        elif block.n_features != self.n_features:
+            return self._empty_state(block.n_features)
+        if block.n_features != self.n_features:
             raise ValueError(f"X has {block.n_features} features, but the learner has learned {self.n_features}")
         return self.state
 
@@ -184,9 +190,7 @@ class Learner:
     @property
     def _record(self) -> int:
         """Numbers a feature owns in the table."""
-        if self.regularizer.metric == "scalar":
-            return self.n_outputs
-        return 2 + self.n_outputs * (2 if self.regularizer.adaptive else 1)
+        return self.n_outputs if self.regularizer.metric == "scalar" else 2 + 2 * self.n_outputs
 
     def _config(self, block: Block) -> Array:
         r = self.regularizer

@@ -29,7 +29,6 @@ _DOMAINS: dict[str, tuple[str, Callable[[Array], NDArray[np.bool_]]]] = {
 }
 
 
-@dataclass(frozen=True)
 class Loss:
     """A convex loss of a prediction and a label.
 
@@ -37,7 +36,7 @@ class Loss:
     """
 
     name: ClassVar[str]
-    labels: ClassVar[str]
+    labels: str
     """Which labels it takes: ``"sign"``, ``"binary"``, ``"count"`` or ``"real"``."""
     link: ClassVar[str | None] = None
     """How a prediction becomes a probability or a mean: ``"logistic"``, ``"identity"``, ``"exp"``, or not at all."""
@@ -94,12 +93,14 @@ def _require(condition: bool, message: str) -> None:
         raise ValueError(message)
 
 
+@dataclass(frozen=True)
 class Squared(Loss):
     r""":math:`\tfrac12 (p-y)^2`."""
 
     name, labels = "squared", "real"
 
 
+@dataclass(frozen=True)
 class Absolute(Loss):
     r""":math:`|p-y|`; the slope at p = y is 0."""
 
@@ -143,30 +144,35 @@ class Huber(Loss):
         return (self.delta,)
 
 
+@dataclass(frozen=True)
 class Poisson(Loss):
     r""":math:`e^p - yp` for counts :math:`y \ge 0`; the mean is :math:`e^p`."""
 
     name, labels, link = "poisson", "count", "exp"
 
 
+@dataclass(frozen=True)
 class Logistic(Loss):
     r""":math:`\ln(1+e^{-yp})`; the probability of +1 is :math:`1/(1+e^{-p})`."""
 
     name, labels, link = "logistic", "sign", "logistic"
 
 
+@dataclass(frozen=True)
 class Exponential(Loss):
     r""":math:`e^{-yp}`."""
 
     name, labels = "exponential", "sign"
 
 
+@dataclass(frozen=True)
 class Hinge(Loss):
     r""":math:`\max(0, 1-yp)`; the slope at yp = 1 is 0."""
 
     name, labels = "hinge", "sign"
 
 
+@dataclass(frozen=True)
 class SquaredHinge(Loss):
     r""":math:`\tfrac12 \max(0, 1-yp)^2`."""
 
@@ -186,6 +192,7 @@ class _OfProbability(Loss):
         return (self.eps,)
 
 
+@dataclass(frozen=True)
 class Logarithmic(_OfProbability):
     r""":math:`-\ln w`, where w is the probability of the true label: p for +1, 1-p for -1 (or 0).
 
@@ -196,6 +203,7 @@ class Logarithmic(_OfProbability):
     name = "logarithmic"
 
 
+@dataclass(frozen=True)
 class Hellinger(_OfProbability):
     r""":math:`2-2\sqrt w`, where w is the probability of the true label: p for +1, 1-p for -1 (or 0).
 
@@ -234,7 +242,7 @@ class CustomLoss(Loss):
 
     value: Callable[[float, float], float]  # type: ignore[assignment]
     slope: Callable[[float, float], float]  # type: ignore[assignment]
-    labels: str = "real"  # type: ignore[misc]
+    labels: str = "real"
     infimum: float | None = None
     name = "custom"
 
