@@ -10,6 +10,7 @@ are Python floats (or mpf) taken exactly.
     step(loss, update, p, y, a, **params)  surrogate slope c of the update p -> p - a c
 """
 
+import itertools
 from types import SimpleNamespace
 
 from mpmath import mp, mpf
@@ -199,7 +200,7 @@ def _flow_travel(l, p, a):
         if x0 > x1:
             return -time(x1, x0)
         stops = [x0] + [c for c in cuts if x0 < c < x1] + [x1]
-        return mp.fsum(smooth(u, v) for u, v in zip(stops, stops[1:]) if v > u)
+        return mp.fsum(smooth(u, v) for u, v in itertools.pairwise(stops) if v > u)
 
     # The flow is no faster than its start and no slower than its end, hence it travels at least
     # as far as the proximal step and at most twice as far.
@@ -267,7 +268,7 @@ def conjugate(loss, s, y, **params):
                     break
                 lo, hi = (mid, hi) if l.slope(mid) < s else (lo, mid)
             known = [q for q in l.argmin if mp.isfinite(q)] + l.kinks  # exact candidates for jumps and tiny s
-            v = max(map(gain, [lo, hi] + known))
+            v = max(map(gain, [lo, hi, *known]))
     with mp.workdps(DPS):
         return +v
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import mpmath
 import numpy as np
-import oracle
 import pytest
-from strategies import CUSTOM, VARIANTS, random_labels
 
+import oracle
 import steelyard
 from steelyard.losses import CustomLoss, Loss
 from steelyard.updates import UPDATES, evaluate
+from strategies import CUSTOM, VARIANTS, random_labels
 
 
 def parameters(loss: Loss) -> dict[str, float]:

@@ -30,7 +30,6 @@ from steelyard._rows import (
     sparse_dot,
 )
 
-
 # Schedules of lam, one per learner.
 CONSTANT, POWER, ADAGRAD, GAP = 0, 1, 2, 3
 

@@ -135,9 +135,9 @@ def _take_scale(table, base, q, size, origin):
 def _inverse_metric(table, base, at, adaptive):
     """lam / lam_j: 1/s^2, or with AdaGrad 1/(s sqrt(s^2 + G)), where G stands ``at``."""
     inverse = table[base + ONE]
-    if adaptive:
+    if adaptive and inverse > 0.0:
         return inverse / math.sqrt(table[base] * table[base] + table[at])
-    return inverse * inverse
+    return inverse * inverse  # 0 for a feature that was never seen
 
 
 @jit

@@ -91,8 +91,10 @@ def refuse_rows(block: Block, rows: NDArray[Any]) -> None:
                 continue
         at = int(np.argmax(np.where(np.isnan(values), np.inf, np.abs(values))))
         column = at if block.dense else int(block.indices[lo + at])
-        what = "its square overflows; divide the column by a constant" if np.isfinite(values[at]) else "not finite"
-        raise ValueError(f"X holds {values[at]} in row {row}, column {column}: {what}. Features must be finite numbers")
+        what = "its square overflows, so divide the column by a constant"
+        if not np.isfinite(values[at]):
+            what = "features must be finite numbers, not NaN or inf"
+        raise ValueError(f"X holds {values[at]} in row {row}, column {column}: {what}")
 
 
 def check_labels(y: Any, loss: Loss, rows: int) -> Array:

@@ -84,9 +84,9 @@ class _Online(BaseEstimator):  # type: ignore[misc]
             raise
 
     def _validate(self, X: Any, y: Any = "no_validation", *, reset: bool, **checks: Any) -> Any:
-        return validate_data(
-            self, X, y, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", **checks
-        )
+        """scikit-learn's checks, but the one for finite features: the learner makes it, and names the row."""
+        options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C", "ensure_all_finite": False}
+        return validate_data(self, X, y, reset=reset, **options, **checks)
 
     def _run(self, learner: Learner, block: Block, y: Array, weight: Array) -> None:
         """All the passes of ``fit``, each in an order of its own that depends on the rows and not on their places."""
@@ -220,11 +220,12 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
         with self._all_or_nothing():
             X, y = self._validate(X, y, reset=True)
             check_classification_targets(y)
-            self.classes_, codes = np.unique(y, return_inverse=True)
+            self.classes_ = np.unique(y)
             if self.classes_.size < 2:
                 raise ValueError(
                     f"y holds one class only, {self.classes_[0]!r}: a classifier needs examples of at least two"
                 )
+            codes = self._codes(y)
             weight = self._weights(codes, sample_weight, partial=False)
             if np.unique(codes[_refuse_no_weight(weight) > 0]).size < 2:
                 raise ValueError("all rows of positive weight are of one class: a classifier needs at least two")
@@ -246,9 +247,8 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
                     raise ValueError(f"classes must name at least two classes, got {self.classes_.tolist()}")
                 self.learner_ = self._classifying_learner()
             elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-                raise ValueError(
-                    f"classes={np.unique(classes).tolist()} differ from those of the first call, {self.classes_.tolist()}"
-                )
+                given = np.unique(classes).tolist()
+                raise ValueError(f"classes={given} differ from those of the first call, {self.classes_.tolist()}")
             codes = self._codes(y)
             weight = self._weights(codes, sample_weight, partial=True)
             self.learner_._learn(as_block(X), self._signs(codes), weight, None)
@@ -312,7 +312,7 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
         if p.ndim == 1:
             return np.column_stack([1.0 - p, p])
         total = p.sum(axis=1, keepdims=True)
-        return np.divide(p, total, out=np.full_like(p, 1.0 / p.shape[1]), where=total > 0)
+        return np.asarray(np.divide(p, total, out=np.full_like(p, 1.0 / p.shape[1]), where=total > 0))
 
     @available_if(_is_probabilistic)
     def predict_log_proba(self, X: Any) -> Array:

@@ -79,10 +79,10 @@ class Learner:
     >>> from steelyard import Learner
     >>> X, y = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0])
     >>> learner = Learner(loss="logistic", eta0=1.0)
-    >>> learner.learn(X, y).average_loss.__round__(4)
-    0.7856
+    >>> round(learner.learn(X, y).average_loss, 4)
+    0.7855
     >>> learner.predict(X).round(3)
-    array([ 0.145, -0.55 ])
+    array([ 0.362, -0.297])
     """
 
     def __init__(
@@ -155,6 +155,7 @@ class Learner:
         if bad >= 0:
             self.state = self.state and snapshot
             refuse_rows(block, order[bad : bad + 1])
+            raise ValueError(f"row {order[bad]} of X is too large for a float, measured in the metric; rescale it")
         self.state = state
         self._coef = None
         if not np.isfinite(state.scalars[:, _LOSS]).all():
@@ -269,7 +270,7 @@ class Learner:
     def coef_(self) -> Array:
         """The weights: (features,), or (outputs, features)."""
         x = self._coefficients()[:-1]
-        return x[:, 0].copy() if self.n_outputs == 1 else x.T.copy()
+        return np.array(x[:, 0] if self.n_outputs == 1 else x.T)
 
     @property
     def intercept_(self) -> Any:

@@ -1,0 +1,104 @@
+"""One pass over the same data, side by side with scikit-learn's SGD, as ratios within one run.
+
+    make bench                                   # or: python benchmarks/speed.py [--quick]
+
+Each contender runs several times, taking turns, and its fastest run counts: on a shared machine the fastest run is
+the one least disturbed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.linear_model import SGDClassifier
+
+from steelyard import Learner, OnlineClassifier
+
+
+def sparse_data(rows, features=131_072, nonzeros=75):
+    rng = np.random.default_rng(0)
+    indices = np.sort(rng.integers(0, features, (rows, nonzeros)).astype(np.int32), axis=1)
+    indptr = np.arange(0, rows * nonzeros + 1, nonzeros).astype(np.int32)
+    values = rng.normal(size=rows * nonzeros) / np.sqrt(nonzeros)
+    X = sp.csr_matrix((values, indices.ravel(), indptr), shape=(rows, features))
+    return X, np.sign(X @ rng.normal(size=features) + 0.1 * rng.normal(size=rows))
+
+
+def dense_data(rows, features=50):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(rows, features))
+    return X, np.sign(X @ rng.normal(size=features) + rng.normal(size=rows))
+
+
+def contenders(X, y):
+    def learner(**options):
+        return lambda: Learner("logistic", **options).learn(X, y)
+
+    def scikit_learn():
+        SGDClassifier(loss="log_loss", max_iter=1, tol=None, shuffle=False).fit(X, y)
+
+    return {
+        "scikit-learn SGDClassifier": scikit_learn,
+        "linearized": learner(update="linearized", metric="scalar"),
+        "iwa": learner(metric="scalar"),
+        "iwa, constant rate": learner(metric="scalar", schedule="constant", eta0=0.5),
+        "proximal": learner(update="proximal", metric="scalar"),
+        "iwa, diagonal metric (default)": learner(),
+        "iwa, diagonal AdaGrad": learner(schedule="adagrad-norm"),
+        "OnlineClassifier(metric='scalar').fit": lambda: OnlineClassifier(metric="scalar", shuffle=False).fit(X, y),
+    }
+
+
+def one_row():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(1, 20)), np.array([1.0])
+    ours, theirs = OnlineClassifier(), SGDClassifier(loss="log_loss")
+    return {
+        "scikit-learn SGDClassifier": lambda: theirs.partial_fit(X, y, classes=[-1.0, 1.0]),
+        "OnlineClassifier": lambda: ours.partial_fit(X, y, classes=[-1.0, 1.0]),
+    }
+
+
+def fastest(runs, repeats, inner=1):
+    for run in runs.values():
+        run()
+    times = dict.fromkeys(runs, np.inf)
+    for _ in range(repeats):
+        for name, run in runs.items():
+            start = time.perf_counter()
+            for _ in range(inner):
+                run()
+            times[name] = min(times[name], (time.perf_counter() - start) / inner)
+    return times
+
+
+def report(title, times, unit):
+    print(f"\n{title}")
+    peer = times["scikit-learn SGDClassifier"]
+    for name, seconds in times.items():
+        print(
+            f"  {name:40s} {seconds * 1e3:9.3f} ms  {seconds / unit * 1e9:8.2f} ns each   {seconds / peer:5.2f} of scikit-learn"
+        )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
+    scale = 10 if parser.parse_args().quick else 1
+    warnings.simplefilter("ignore")
+    X, y = sparse_data(200_000 // scale)
+    times = fastest(contenders(X, y), repeats=7)
+    report(f"CSR {X.shape[0]:,} x {X.shape[1]:,}, 75 non-zeros a row (each: a non-zero)", times, X.nnz)
+    print(f"  iwa / linearized: {times['iwa'] / times['linearized']:.2f}")
+    X, y = dense_data(500_000 // scale)
+    times = fastest(contenders(X, y), repeats=7)
+    report(f"dense {X.shape[0]:,} x {X.shape[1]} float64 (each: a row)", times, X.shape[0])
+    report("partial_fit of one row (each: a call)", fastest(one_row(), repeats=7, inner=300), 1.0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,409 @@
+"""The learner against the naive one, against itself in other layouts, and against bad input."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import naive
+import steelyard
+from steelyard import CustomLoss, Learner
+from steelyard.schedules import CENTERS, METRICS, SCHEDULES
+from steelyard.updates import UPDATES
+
+COMBINATIONS = list(itertools.product(SCHEDULES, METRICS, CENTERS))
+
+
+def make(loss, rows=80, features=6, seed=0, sparse=False):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, features)) * (rng.random((rows, features)) < 0.6) * 10.0 ** rng.integers(-1, 2, features)
+    score = X @ rng.normal(size=features) + rng.normal(size=rows)
+    y = np.sign(score) if loss == "logistic" else score / score.std()
+    weight = np.where(rng.random(rows) < 0.1, 0.0, rng.exponential(size=rows))
+    return (sp.csr_matrix(X) if sparse else X), y, weight
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize(("schedule", "metric", "center"), COMBINATIONS)
+def test_agrees_with_the_naive_learner(schedule, metric, center, loss, update):
+    X, y, weight = make(loss)
+    options = dict(update=update, schedule=schedule, metric=metric, center=center, eta0=0.3)
+    learner = Learner(loss, **options)
+    trace = learner.learn(X, y, weight)
+    rows = np.column_stack([X, np.ones(len(X))]).tolist()
+    predictions, x = naive.learn(rows, y.tolist(), weight.tolist(), loss=loss, **options)
+    np.testing.assert_allclose(trace.prediction, predictions, rtol=1e-10, atol=1e-12 * np.abs(predictions).max())
+    np.testing.assert_allclose([*learner.coef_, learner.intercept_], x, rtol=1e-10, atol=1e-12 * np.abs(x).max())
+    expected = [naive.value(loss, p, t) for p, t in zip(predictions, y, strict=True)]
+    np.testing.assert_allclose(trace.loss, expected, rtol=1e-9, atol=1e-12)
+    assert trace.average_loss == pytest.approx(np.average(expected, weights=weight), rel=1e-10)
+    assert learner.progressive_loss_ == pytest.approx(trace.average_loss, rel=1e-12)
+
+
+@pytest.mark.parametrize("radius", [0.05, 0.5])
+@pytest.mark.parametrize("center", CENTERS)
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_the_ball_agrees_with_the_naive_learner_and_holds(schedule, center, radius):
+    X, y, weight = make("logistic", rows=2500, seed=3)
+    options = dict(update="iwa", schedule=schedule, metric="scalar", center=center, eta0=1.0, radius=radius)
+    learner = Learner("logistic", **options)
+    trace = learner.learn(X, y, weight)
+    rows = np.column_stack([X, np.ones(len(X))]).tolist()
+    predictions, _x = naive.learn(rows, y.tolist(), weight.tolist(), loss="logistic", **options)
+    np.testing.assert_allclose(trace.prediction, predictions, rtol=1e-8, atol=1e-9)
+    norm = np.linalg.norm([*learner.coef_, learner.intercept_])
+    assert norm <= radius * (1 + 1e-12)
+    assert norm == pytest.approx(radius) or schedule != "constant"
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize(("schedule", "metric", "center"), COMBINATIONS)
+def test_rows_blocks_layouts_and_types_give_the_same_bits(schedule, metric, center, outputs):
+    X, y, weight = make("logistic", rows=60, seed=1)
+    X = X.astype(np.float32).astype(np.float64)
+    if outputs > 1:
+        y = np.arange(60.0) % outputs
+    options = dict(schedule=schedule, metric=metric, center=center, eta0=0.5, n_outputs=outputs)
+
+    def state_after(matrix, cuts=(0, 60)):
+        learner = Learner("logistic", **options)
+        traces = [learner.learn(matrix[a:b], y[a:b], weight[a:b]) for a, b in itertools.pairwise(cuts)]
+        return learner.state, np.concatenate([t.prediction for t in traces])
+
+    def assert_same(got, expected):
+        for a, b in zip([*got[0], got[1]], [*expected[0], expected[1]], strict=True):
+            np.testing.assert_array_equal(a, b)
+
+    dense = state_after(X)
+    assert_same(state_after(X, range(61)), dense)
+    assert_same(state_after(X, (0, 7, 7, 31, 60)), dense)
+    assert_same(state_after(np.asfortranarray(X)), dense)
+    assert_same(state_after(X.astype(np.float32)), dense)
+    X.setflags(write=False)
+    assert_same(state_after(X), dense)
+
+    sparse = sp.csr_matrix(X)
+    expected = state_after(sparse)
+    assert_same(state_after(sparse, range(61)), expected)
+    assert_same(state_after(sparse.astype(np.float32)), expected)
+    wide = sparse.copy()
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    assert_same(state_after(wide), expected)
+    assert_same(state_after(sparse.tocsc()), expected)
+    assert_same(state_after(sp.csr_array(sparse)), expected)
+    # dense sums run in another order than sparse ones, so here only nearly
+    np.testing.assert_allclose(expected[1], dense[1], rtol=1e-9, atol=1e-12)
+
+
+EXACT = [("constant", metric, center) for metric in METRICS for center in CENTERS]
+EXACT += [("power", metric, "trajectory") for metric in METRICS]
+
+
+@pytest.mark.parametrize("power_t", [0.5, 0.3, 1.0, 0.0])
+@pytest.mark.parametrize("loss", ["squared", "logistic", "hinge", "huber", "poisson"])
+@pytest.mark.parametrize(("schedule", "metric", "center"), EXACT)
+def test_a_weight_cut_in_two_moves_every_coefficient_the_same(schedule, metric, center, loss, power_t):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 5))
+    y = {"poisson": rng.poisson(2.0, 40).astype(float), "squared": rng.normal(size=40), "huber": rng.normal(size=40)}
+    y = y.get(loss, rng.choice([-1.0, 1.0], 40))
+    first, second = rng.exponential(size=(2, 40)) * 3.0
+    options = dict(schedule=schedule, metric=metric, center=center, eta0=0.4, power_t=power_t)
+    assert Learner(loss, **options).regularizer.keeps_weights_exact("iwa")
+    whole, cut = Learner(loss, **options), Learner(loss, **options)
+    whole.learn(X, y, first + second)
+    cut.learn(np.repeat(X, 2, axis=0), np.repeat(y, 2), np.column_stack([first, second]).ravel())
+    np.testing.assert_allclose(cut.coef_, whole.coef_, rtol=1e-12, atol=1e-14)
+    assert cut.intercept_ == pytest.approx(whole.intercept_, rel=1e-12)
+
+
+def test_only_the_promised_settings_keep_weights_exact():
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(30, 4)) * 0.5, rng.normal(size=30)
+    for update, (schedule, metric, center) in itertools.product(UPDATES, COMBINATIONS):
+        options = dict(update=update, schedule=schedule, metric=metric, center=center, eta0=0.4)
+        whole, cut = Learner("squared", **options), Learner("squared", **options)
+        whole.learn(X, y, np.full(len(y), 2.0))
+        cut.learn(np.repeat(X, 2, axis=0), np.repeat(y, 2))
+        same = np.allclose(cut.coef_, whole.coef_, rtol=1e-9)
+        assert same == whole.regularizer.keeps_weights_exact(update), options
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_huge_weight_ends_at_the_label(metric):
+    for weight in (1e6, 1e300):
+        learner = Learner("squared", metric=metric, eta0=1.0)
+        learner.learn([[1.0, 2.0]], [3.0], [weight])
+        assert learner.predict([[1.0, 2.0]])[0] == pytest.approx(3.0, rel=1e-12)
+        logistic = Learner("logistic", metric=metric, schedule="constant", eta0=1.0)
+        logistic.learn([[1.0, 2.0]], [1.0], [weight])
+        assert 10.0 < logistic.predict([[1.0, 2.0]])[0] < 800.0
+
+
+@pytest.mark.parametrize(("schedule", "metric", "center"), COMBINATIONS)
+def test_weight_zero_is_exactly_nothing(schedule, metric, center):
+    X, y, _ = make("logistic", seed=4)
+    with_zeros, without = (Learner("logistic", schedule=schedule, metric=metric, center=center) for _ in range(2))
+    keep = np.arange(len(y)) % 3 > 0
+    with_zeros.learn(X * np.where(keep, 1.0, 100.0)[:, None], y, keep.astype(float))
+    without.learn(X[keep], y[keep])
+    for a, b in zip(with_zeros.state, without.state, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_one_vs_rest_is_one_learner_for_each_class(metric):
+    X, _, weight = make("logistic", seed=5)
+    classes = np.arange(len(X)) % 3
+    together = Learner("logistic", metric=metric, n_outputs=3)
+    together.learn(X, classes, weight)
+    for k in range(3):
+        alone = Learner("logistic", metric=metric)
+        alone.learn(X, np.where(classes == k, 1.0, -1.0), weight)
+        np.testing.assert_allclose(together.coef_[k], alone.coef_, rtol=1e-10)
+        np.testing.assert_allclose(together.predict(X)[:, k], alone.predict(X), rtol=1e-10)
+
+
+def test_columns_of_any_scale_stay_finite():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3)) * [1e-150, 1.0, 1e150]
+    y = np.sign(X[:, 0] * 1e150 + X[:, 2] * 1e-150)
+    learner = Learner("logistic")
+    learner.learn(X, y)
+    assert np.isfinite(learner.coef_).all()
+    # what a column of scale 1 would teach, a column of scale s teaches divided by s, to rounding
+    ordinary = Learner("logistic")
+    ordinary.learn(X * [1e150, 1.0, 1e-150], y)
+    np.testing.assert_allclose(learner.coef_ * [1e-150, 1.0, 1e150], ordinary.coef_, rtol=1e-9)
+
+
+def test_a_diverging_learner_is_reported_and_does_not_crash():
+    X, y, _ = make("squared", rows=500)
+    learner = Learner("squared", update="linearized", schedule="constant", metric="scalar", eta0=100.0)
+    with pytest.warns(
+        RuntimeWarning, match=r"update='linearized' with eta0=100 diverges .* in row \d+.*update='iwa'|row"
+    ):
+        learner.learn(X, y)
+    steady = Learner("squared", schedule="constant", metric="scalar", eta0=100.0)
+    assert np.isfinite(steady.learn(X, y).loss).all()
+
+
+# ------------------------------------------------------------------------------------------ model files
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_a_saved_learner_goes_on_to_the_bit(tmp_path, outputs):
+    X, y, weight = make("logistic")
+    y = y if outputs == 1 else np.arange(80.0) % 3
+    loss = steelyard.losses.Logarithmic(eps=1e-4)
+    learner = Learner(loss, schedule="adagrad-norm", eta0=0.2, n_outputs=outputs)
+    learner.learn(X[:40], y[:40], weight[:40])
+    learner.save(tmp_path / "model")
+    again = Learner.load(tmp_path / "model")
+    assert again.loss == loss
+    assert repr(again) == repr(learner)
+    for each in (learner, again):
+        each.learn(X[40:], y[40:], weight[40:])
+    for a, b, c in zip(learner.state, again.state, pickle.loads(pickle.dumps(again)).state, strict=True):
+        np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(a, c)
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_an_empty_learner_can_be_saved(tmp_path):
+    Learner("huber").save(tmp_path / "empty.npz")
+    assert Learner.load(tmp_path / "empty.npz").state is None
+
+
+def test_saving_fails_without_harm(tmp_path, monkeypatch):
+    learner = Learner("squared")
+    learner.learn([[1.0]], [1.0])
+    learner.save(tmp_path / "model")
+    before = (tmp_path / "model").read_bytes()
+    learner.learn([[1.0]], [5.0])
+    monkeypatch.setattr(np, "savez", lambda file, **arrays: file.write(b"half") and 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        learner.save(tmp_path / "model")
+    assert (tmp_path / "model").read_bytes() == before
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_users_loss_is_asked_for_when_loading(tmp_path):
+    mine = CustomLoss(lambda p, y: 0.5 * (p - y) ** 2, lambda p, y: p - y)
+    learner = Learner(mine)
+    learner.learn([[1.0]], [2.0])
+    learner.save(tmp_path / "m")
+    with pytest.raises(ValueError, match="needs loss="):
+        Learner.load(tmp_path / "m")
+    assert Learner.load(tmp_path / "m", loss=mine).coef_ == learner.coef_
+
+
+def test_a_damaged_file_is_named(tmp_path):
+    (tmp_path / "m").write_bytes(b"not a model")
+    with pytest.raises(ValueError, match="m is not a Steelyard model file"):
+        Learner.load(tmp_path / "m")
+
+
+# -------------------------------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (dict(loss="log"), "unknown loss 'log'; choose one of squared, logistic"),
+        (dict(update="sgd"), "unknown update 'sgd'; choose one of linearized, aprox, iwa, proximal"),
+        (dict(schedule="fast"), "unknown schedule 'fast'; choose one of constant, power, adagrad-norm, gap"),
+        (dict(metric="full"), "unknown metric 'full'; choose one of scalar, diagonal"),
+        (dict(center="mean"), "unknown center 'mean'; choose one of origin, trajectory"),
+        (dict(eta0=0.0), "eta0 must be a finite number > 0, got 0.0"),
+        (dict(eta0="big"), "eta0 must be a finite number > 0, got 'big'"),
+        (dict(radius=-1.0, metric="scalar"), "radius must be a finite number > 0"),
+        (dict(radius=1.0), "radius needs metric='scalar'"),
+        (dict(power_t=1.5), "power_t must be a number between 0 and 1"),
+        (dict(n_outputs=0), "n_outputs must be at least 1"),
+        (dict(loss="poisson", n_outputs=3), "no one-vs-rest form"),
+    ],
+)
+def test_wrong_options_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        Learner(**options)
+
+
+X3 = np.arange(12.0).reshape(4, 3)
+Y4 = np.array([1.0, -1.0, 1.0, -1.0])
+
+
+def bad(row, column, value, dtype=np.float64):
+    X = X3.astype(dtype)
+    X[row, column] = value
+    return X
+
+
+@pytest.mark.parametrize("dressed", [np.asarray, sp.csr_matrix, lambda X: np.vstack([X] * 50)[-4:]])
+@pytest.mark.parametrize(
+    ("X", "y", "weight", "message"),
+    [
+        (X3[0], Y4, None, "two dimensions"),
+        (bad(2, 1, np.nan), Y4, None, "nan in row 2, column 1"),
+        (bad(3, 2, np.inf), Y4, None, "inf in row 3, column 2"),
+        (bad(3, 2, np.inf, np.float32), Y4, None, "inf in row 3, column 2"),
+        (bad(1, 0, 1e200), Y4, None, "row 1, column 0: its square overflows"),
+        (X3, Y4[:3], None, "one label for each of the 4 rows"),
+        (X3, [1, -1, 2, 1], None, "label 2 in row 2 is outside the logistic loss: use -1 or"),
+        (X3, [1, -1, np.nan, 1], None, "label nan in row 2"),
+        (X3, Y4, [1, -2, 1, 1], "sample_weight is -2.0 in row 1"),
+        (X3, Y4, [1, np.nan, 1, 1], "sample_weight is nan in row 1"),
+        (X3, Y4, [1, 1, 1, np.inf], "sample_weight is inf in row 3"),
+        (X3, Y4, [1, 1], "one weight for each of the 4 rows"),
+        (X3[:, :2], Y4, None, "X has 2 features, but the learner has learned 3"),
+    ],
+)
+@pytest.mark.parametrize("metric", METRICS)
+def test_bad_input_is_named_and_changes_nothing(X, y, weight, message, metric, dressed):
+    if dressed is not np.asarray and np.ndim(X) == 1:
+        pytest.skip("a single row has no sparse or stacked form")
+    learner = Learner("logistic", metric=metric)
+    for first in (True, False):
+        if first and "has learned 3" in message:
+            learner.learn(X3, Y4)
+        before = None if learner.state is None else [a.copy() for a in learner.state]
+        with pytest.raises(ValueError, match=message):
+            learner.learn(dressed(X), y, weight)
+        if before is None:
+            assert learner.state is None
+        else:
+            for a, b in zip(before, learner.state, strict=True):
+                np.testing.assert_array_equal(a, b)
+        learner.learn(X3, Y4)
+
+
+def test_an_invalid_csr_matrix_is_refused():
+    X = sp.csr_matrix(np.eye(3))
+    X.indices[1] = 7
+    with pytest.raises(ValueError, match=r"column index is outside 0 … 2"):
+        Learner("logistic").learn(X, [1, -1, 1])
+    X.indices[1] = -1
+    with pytest.raises(ValueError, match=r"column index is outside 0 … 2"):
+        Learner("logistic").learn(X, [1, -1, 1])
+    X = sp.csr_matrix(np.eye(3))
+    X.indptr[1] = 3
+    with pytest.raises(ValueError, match="indptr does not cut its data into rows"):
+        Learner("logistic").learn(X, [1, -1, 1])
+
+
+def test_prediction_needs_learning_and_the_same_features():
+    learner = Learner("logistic")
+    with pytest.raises(ValueError, match="has not learned anything yet"):
+        learner.predict(X3)
+    learner.learn(X3, Y4)
+    with pytest.raises(ValueError, match="X has 2 features"):
+        learner.predict(X3[:, :2])
+    with pytest.raises(ValueError, match="nan in row 0"):
+        learner.predict(bad(0, 0, np.nan))
+    assert learner.predict(X3[:0]).shape == (0,)
+    assert learner.learn(X3[:0], Y4[:0]).prediction.shape == (0,)
+
+
+def test_classes_outside_the_outputs_are_named():
+    with pytest.raises(ValueError, match="got class 3 in row 1"):
+        Learner("logistic", n_outputs=3).learn(X3, [0, 3, 1, 2])
+
+
+# ------------------------------------------------------------------------------------ a user's own loss
+
+
+def test_a_users_loss_runs_in_the_same_kernel_as_the_built_in_one():
+    X, y, weight = make("squared")
+    mine = CustomLoss(lambda p, y: 0.5 * (p - y) ** 2, lambda p, y: p - y, infimum=0.0)
+    for update in UPDATES:
+        own, built_in = Learner(mine, update=update), Learner("squared", update=update)
+        np.testing.assert_allclose(
+            own.learn(X, y, weight).prediction, built_in.learn(X, y, weight).prediction, rtol=1e-8, atol=1e-10
+        )
+
+
+def test_what_a_users_loss_lacks_is_refused_by_name():
+    mine = CustomLoss(lambda p, y: 0.5 * (p - y) ** 2, lambda p, y: p - y)
+    with pytest.raises(ValueError, match="pass infimum= to CustomLoss"):
+        Learner(mine, update="aprox")
+    with pytest.raises(ValueError, match="CustomLoss needs slope"):
+        CustomLoss(lambda p, y: 0.0, None)
+    with pytest.raises(ValueError, match="unknown labels='any'"):
+        CustomLoss(lambda p, y: 0.0, lambda p, y: 0.0, labels="any")
+    broken = CustomLoss(lambda p, y: open("file"), lambda p, y: 0.0)  # noqa: SIM115
+    with pytest.raises(TypeError, match="the value of a CustomLoss could not be compiled"):
+        Learner(broken).learn(X3, Y4)
+
+
+def test_loss_parameters_are_checked():
+    for wrong, message in [
+        (lambda: steelyard.losses.Quantile(1.0), "0 < tau < 1"),
+        (lambda: steelyard.losses.Huber(-1.0), "delta > 0"),
+        (lambda: steelyard.losses.Hellinger(0.0), "0 < eps < 1"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            wrong()
+
+
+def test_step_refuses_what_it_cannot_use():
+    for arguments, message in [
+        ((np.nan, 1.0, 1.0), "p must be a number, got nan"),
+        ((0.0, 2.0, 1.0), "label 2 is outside the logistic loss"),
+        (([0.0, 0.0], [1.0, 0.5], 1.0), "label 0.5 at position 1"),
+        ((0.0, 1.0, -1.0), "a must be a finite number >= 0, got -1"),
+        ((0.0, 1.0, np.inf), "a must be a finite number >= 0, got inf"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            steelyard.step(*arguments)
+
+
+def test_the_state_columns_are_those_of_the_kernels():
+    from steelyard import _kernels, learner
+
+    for name in ("ETA0", "WEIGHT", "LAM", "ENERGY", "LOSS", "SCALE", "NORM2", "ROWS", "COLUMNS"):
+        assert getattr(learner, f"_{name}") == getattr(_kernels, name)
