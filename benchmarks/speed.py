@@ -80,9 +80,8 @@ def report(title, times, unit):
     print(f"\n{title}")
     peer = times["scikit-learn SGDClassifier"]
     for name, seconds in times.items():
-        print(
-            f"  {name:40s} {seconds * 1e3:9.3f} ms  {seconds / unit * 1e9:8.2f} ns each   {seconds / peer:5.2f} of scikit-learn"
-        )
+        each = seconds / unit * 1e9
+        print(f"  {name:40s} {seconds * 1e3:9.3f} ms  {each:8.2f} ns each   {seconds / peer:5.2f} of scikit-learn")
 
 
 def main():

@@ -86,6 +86,13 @@ def _logistic_proximal(m, sigma, kappa, a):
     return d
 
 
+@jit
+def _entropy(v):
+    """v ln v + (1-v) ln(1-v)."""
+    left = v * math.log(v) if v > 0.0 else 0.0
+    return left + ((1.0 - v) * math.log1p(-v) if v < 1.0 else 0.0)
+
+
 def logistic(p, y, a, k, out):
     """ln(1 + e^-m)."""
     rule = k[0]
@@ -106,8 +113,11 @@ def logistic(p, y, a, k, out):
         v = _logistic_proximal(m, sigma, kappa, a) / a
     v = min(v, sigma)  # rounding must not pass the slope
     gap = 0.0
-    if k[1] != 0.0 and v != sigma and sigma > 0.0 and kappa > 0.0:
-        gap = sigma * bregman_exp((v - sigma) / sigma) + kappa * bregman_exp((sigma - v) / kappa)
+    if k[1] != 0.0 and v != sigma:
+        if e > 1e-12:
+            gap = sigma * bregman_exp((v - sigma) / sigma) + kappa * bregman_exp((sigma - v) / kappa)
+        else:  # nothing cancels between a large |m| and the rest
+            gap = value + v * m + _entropy(v)
     emit(out, value, -y * sigma, -y * v, gap)
 
 
@@ -116,8 +126,7 @@ def logistic_conjugate(s, y, k):
     v = -y * s
     if v < 0.0 or v > 1.0:
         return math.inf
-    left = v * math.log(v) if v > 0.0 else 0.0
-    return left + ((1.0 - v) * math.log1p(-v) if v < 1.0 else 0.0)
+    return _entropy(v)
 
 
 # --------------------------------------------------------------------------------------------- exponential
