@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from steelyard import losses as losses
+    from steelyard.bank import Bank as Bank
     from steelyard.estimators import OnlineClassifier as OnlineClassifier
     from steelyard.estimators import OnlineRegressor as OnlineRegressor
     from steelyard.learner import Learner as Learner
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from steelyard.updates import step as step
 
 _HOME = {
+    "Bank": "bank",
     "OnlineClassifier": "estimators",
     "OnlineRegressor": "estimators",
     "Learner": "learner",

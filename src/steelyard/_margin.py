@@ -114,9 +114,9 @@ def logistic(p, y, a, k, out):
     v = min(v, sigma)  # rounding must not pass the slope
     gap = 0.0
     if k[1] != 0.0 and v != sigma:
-        if e > 1e-12:
+        if sigma - v < 0.02 * min(sigma, kappa):  # a difference of nearly equal numbers otherwise
             gap = sigma * bregman_exp((v - sigma) / sigma) + kappa * bregman_exp((sigma - v) / kappa)
-        else:  # nothing cancels between a large |m| and the rest
+        else:
             gap = value + v * m + _entropy(v)
     emit(out, value, -y * sigma, -y * v, gap)
 

@@ -83,8 +83,9 @@ def bregman_exp(t):
     """(1 + t) ln(1 + t) - t for t >= -1: what a Poisson-like conjugate pays for a relative error t."""
     if t <= -1.0:
         return 1.0
-    if abs(t) < 1e-4:
-        return t * t * (0.5 - t * (1.0 / 6.0 - t * (1.0 / 12.0)))
+    if abs(t) < 0.02:  # the series, to 1e-14 of itself
+        u = t * t
+        return u * (0.5 - t / 6.0 + u * (1.0 / 12.0 - t * 0.05 + u * (1.0 / 30.0 - t / 42.0 + u * (1.0 / 56.0))))
     return (1.0 + t) * math.log1p(t) - t
 
 

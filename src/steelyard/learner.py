@@ -104,11 +104,13 @@ class Learner:
         self.regularizer = Regularizer(schedule, metric, center, eta0, power_t, radius)
         self.fit_intercept = bool(fit_intercept)
         self.n_outputs = int(n_outputs)
-        self._rule = check_update(update, self.loss)
         if self.n_outputs < 1:
             raise ValueError(f"n_outputs must be at least 1, got {n_outputs}")
         if self.n_outputs > 1 and self.loss.invalid_labels(np.array([-1.0, 1.0])).size:
             raise ValueError(f"the {self.loss.name} loss takes {self.loss.domain}, so it has no one-vs-rest form")
+        self._eta0 = np.full(self.n_outputs, self.regularizer.eta0)
+        self._rules = np.full(self.n_outputs, check_update(update, self.loss))
+        self._one_vs_rest = self.n_outputs > 1
         self.state: State | None = None
         self._coef: Array | None = None
 
@@ -123,7 +125,7 @@ class Learner:
         return self._learn(block, *self._check_targets(block, y, sample_weight), order)
 
     def _check_targets(self, block: Block, y: Any, sample_weight: Any) -> tuple[Array, Array]:
-        if self.n_outputs == 1:
+        if not self._one_vs_rest:
             labels = check_labels(y, self.loss, block.n_rows)
         else:
             labels = np.ascontiguousarray(y, dtype=np.float64)
@@ -141,7 +143,7 @@ class Learner:
             order = np.arange(block.n_rows, dtype=np.int64)
         step, parameters, _ = compiled_loss(self.loss)
         params = np.tile(parameters, (self.n_outputs, 1))
-        params[:, 0] = self._rule
+        params[:, 0] = self._rules
         params[:, 1] = self.regularizer.schedule == "gap"
         work = np.empty(4 * self.n_outputs)
         prediction, loss = np.empty((2, order.size * self.n_outputs))
@@ -183,8 +185,8 @@ class Learner:
 
     def _empty_state(self, n_features: int) -> State:
         scalars = np.zeros((self.n_outputs, _COLUMNS))
-        scalars[:, _ETA0] = self.regularizer.eta0
-        scalars[:, _LAM] = 1.0 / self.regularizer.eta0
+        scalars[:, _ETA0] = self._eta0
+        scalars[:, _LAM] = 1.0 / self._eta0
         scalars[:, _SCALE] = 1.0
         return State(np.zeros((n_features + 1) * self._record), scalars)
 
@@ -198,7 +200,7 @@ class Learner:
         radius = np.inf if r.radius is None else r.radius
         flags = (r.center == "origin", r.metric == "diagonal", r.adaptive)
         return np.array(
-            [SCHEDULES[r.schedule], r.power_t, *flags, radius, self.fit_intercept, block.dense, self.n_outputs > 1],
+            [SCHEDULES[r.schedule], r.power_t, *flags, radius, self.fit_intercept, block.dense, self._one_vs_rest],
             dtype=np.float64,
         )
 
