@@ -36,7 +36,16 @@ SCALAR_SIGNATURE = f8(f8, f8)
 # No fastmath outside dense loops: on gathers it is slower, and it would let the compiler drop inf and NaN.
 _FLAGS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
 _DENSE_FASTMATH = {"reassoc", "contract", "nsz"}
-_SOURCES = ("_compile.py", "_scalar.py", "_margin.py", "_residual.py", "_numeric.py", "_rows.py", "_kernels.py")
+_SOURCES = (
+    "_compile.py",
+    "_scalar.py",
+    "_margin.py",
+    "_residual.py",
+    "_numeric.py",
+    "_rows.py",
+    "_kernels.py",
+    "_parse.py",
+)
 
 
 @cache
@@ -188,5 +197,29 @@ def prefetch_once(typingctx: Any, array: Any, index: Any) -> Any:
         read, no_reuse, of_data = (ir.Constant(word, v) for v in (0, 0, 1))
         builder.call(function, [builder.bitcast(builder.gep(data, [args[1]]), byte), read, no_reuse, of_data])
         return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def load_eight(typingctx: Any, text: Any, at: Any) -> Any:
+    """Eight bytes from ``text[at]`` on as one number, the first byte lowest (on a little-endian machine)."""
+    signature = types.uint64(text, types.uint64)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        data = context.make_array(sig.args[0])(context, builder, args[0]).data
+        word = ir.IntType(64)
+        return builder.load(builder.bitcast(builder.gep(data, [args[1]]), word.as_pointer()), align=1)
+
+    return signature, codegen
+
+
+@intrinsic
+def trailing_zeros(typingctx: Any, number: Any) -> Any:
+    """How many zero bits a number ends in; 64 for zero."""
+    signature = types.uint64(types.uint64)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
 
     return signature, codegen

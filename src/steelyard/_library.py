@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import types
 
-from steelyard import _kernels, _margin, _numeric, _residual
+from steelyard import _kernels, _margin, _numeric, _parse, _residual
 from steelyard._compile import (
     CONJUGATE_SIGNATURE,
     SCALAR_SIGNATURE,
@@ -105,3 +105,13 @@ def get_kernel(name: str, data: str = "f8", indices: str = "u4") -> Any:
         "conjugates": types.void(types.intp, _vector, _reals, _reals, _vector),
     }
     return kernel(getattr(_kernels, name), signatures[name])
+
+
+@cache
+def get_parser() -> Any:
+    """The LIBSVM parser, whose arguments are described where it is written."""
+    longs = types.int64[::1]
+    return kernel(
+        _parse.parse,
+        types.void(readonly(types.uint8), longs, _vector, longs, longs, longs, _vector, types.int64[:, ::1]),
+    )

@@ -3,17 +3,123 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from steelyard import __version__
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``steelyard`` with the given arguments and return its exit code."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if not hasattr(options, "run"):
+        parser.print_help()
+        return 0
+    try:
+        return int(options.run(options))
+    except (ValueError, OSError) as error:
+        print(f"steelyard: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(
+            "steelyard: interrupted; what was finished is kept, and the same command goes on from there",
+            file=sys.stderr,
+        )
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="steelyard", description="Online linear learning with exact importance weights."
     )
     parser.add_argument("--version", action="version", version=f"steelyard {__version__}")
-    parser.parse_args(arguments)
-    parser.print_help()
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+
+    paper = commands.add_parser(
+        "paper",
+        help="run the paper's experiments and write figures and a page",
+        description="Run the paper's experiments (section 5): loss against initial learning rate for four updates.",
+    )
+    paper.add_argument("--sets", nargs="+", metavar="NAME", help="data sets; `steelyard data list` shows the names")
+    paper.add_argument("--data", metavar="DIR", help="folder with LIBSVM files; then the default is six LIBSVM sets")
+    paper.add_argument("--schedule", default="gap", choices=("gap", "constant", "power", "adagrad-norm"))
+    paper.add_argument("--rates", type=int, default=25, metavar="N", help="rates between 1e-3 and 1e3 (default 25)")
+    paper.add_argument("--repeats", type=int, default=10, metavar="N", help="shuffles (default 10)")
+    paper.add_argument("--jobs", type=int, default=-1, metavar="N", help="processes (default: one a core)")
+    paper.add_argument("--seed", type=int, default=0)
+    paper.add_argument("--output", default="paper", metavar="DIR", help="where the results go (default: paper)")
+    paper.set_defaults(run=_paper)
+
+    data = commands.add_parser("data", help="list or fetch data sets").add_subparsers(
+        title="commands", metavar="COMMAND", required=True
+    )
+    listing = data.add_parser("list", help="the data sets by name, and which are at hand")
+    listing.add_argument("--data", metavar="DIR", help="folder to look in (default: the cache folder)")
+    listing.set_defaults(run=_list)
+    fetching = data.add_parser("fetch", help="download LIBSVM sets into the cache folder")
+    fetching.add_argument("names", nargs="+", metavar="NAME")
+    fetching.add_argument("--data", metavar="DIR", help="folder to keep them in (default: the cache folder)")
+    fetching.set_defaults(run=_fetch)
+    return parser
+
+
+def _paper(options: argparse.Namespace) -> int:
+    import numpy as np
+
+    from steelyard import datasets, paper
+
+    if options.rates < 2 or options.repeats < 1:
+        raise ValueError("--rates must be at least 2 and --repeats at least 1")
+    names = options.sets or list(datasets.EMBEDDED if options.data is None else paper.LIBSVM_DEFAULT)
+    rates = tuple(float(rate) for rate in np.logspace(-3, 3, options.rates))
+    settings = paper.Settings(rates, schedule=options.schedule, repeats=options.repeats, seed=options.seed)
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise ValueError("the figures need matplotlib: pip install 'steelyard[plot]'") from None
+    from steelyard import report
+
+    with _progress() as progress:
+        results = paper.run(names, settings, options.output, data=options.data, n_jobs=options.jobs, progress=progress)
+    claims = report.write(options.output, results, settings, report.source_of(names))
+    print(f"{sum(claim.holds for claim in claims)} of {len(claims)} claims hold. The page: {options.output}/index.html")
+    return 0
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str, int, int], None] | None]:
+    """A bar with the time left on a terminal, nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description:>28}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("starting", total=None)
+        yield lambda name, done, total: bar.update(task, description=name, completed=done, total=total)
+
+
+def _list(options: argparse.Namespace) -> int:
+    from steelyard import datasets
+
+    print(f"{'name':30s} {'task':15s} {'rows':>8s} {'features':>9s}  where")
+    for name, task in datasets.EMBEDDED.items():
+        X, _ = datasets.load_embedded(name)
+        print(f"{name:30s} {task:15s} {X.shape[0]:8d} {X.shape[1]:9d}  with scikit-learn")
+    for known in datasets.SETS.values():
+        path = datasets.find(known.name, options.data)
+        where = str(path) if path is not None else "not here (steelyard data fetch)"
+        print(f"{known.name:30s} {known.task:15s} {known.rows:8d} {known.features:9d}  {where}")
+    return 0
+
+
+def _fetch(options: argparse.Namespace) -> int:
+    from steelyard import datasets
+
+    for name in options.names:
+        print(f"{name}: {datasets.fetch(name, options.data)}")
     return 0

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 import warnings
 import zipfile
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.blocks import Block, as_block, check_finite, check_labels, check_weights, refuse_rows
+from steelyard.files import atomic_write
 from steelyard.losses import LOSSES, Array, CustomLoss, Loss, get_loss
 from steelyard.schedules import SCHEDULES, Regularizer
 from steelyard.updates import check_update
@@ -301,18 +300,8 @@ class Learner:
             "regularizer": vars(r),
         }
         arrays = {} if self.state is None else self.state._asdict()
-        target = Path(path)
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                np.savez(file, header=np.array(json.dumps(header)), **arrays)
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(temporary, 0o666 & ~_umask())
-            os.replace(temporary, target)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        with atomic_write(path) as file:
+            np.savez(file, header=np.array(json.dumps(header)), **arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, loss: CustomLoss | None = None) -> Learner:
@@ -345,9 +334,3 @@ class Learner:
 
 # Columns of State.scalars; _kernels, which cannot be imported here without Numba, has the same (a test compares them).
 _ETA0, _WEIGHT, _LAM, _ENERGY, _LOSS, _SCALE, _NORM2, _ROWS, _COLUMNS = range(9)
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current

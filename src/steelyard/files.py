@@ -1,0 +1,49 @@
+"""Files that are read whole or written whole: decompression by name, and writes that leave no half file behind."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import mmap
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+_OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+SUFFIXES = ("", *_OPENERS)
+
+
+def read_bytes(path: str | os.PathLike[str]) -> bytes | mmap.mmap:
+    """All the bytes of a file, decompressed if it is called .gz, .bz2 or .xz; a plain file is mapped, not copied."""
+    opener = _OPENERS.get(Path(path).suffix)
+    if opener is None:
+        with open(path, "rb") as plain:
+            return mmap.mmap(plain.fileno(), 0, access=mmap.ACCESS_READ) if os.fstat(plain.fileno()).st_size else b""
+    try:
+        with opener(path, "rb") as file:
+            return bytes(file.read())
+    except (EOFError, lzma.LZMAError, gzip.BadGzipFile) as error:
+        raise ValueError(f"{os.fspath(path)}: the compressed file is damaged or cut off ({error})") from error
+
+
+@contextmanager
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A file to write to that takes the place of ``path`` when everything went well, and vanishes otherwise."""
+    target = Path(path)
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)  # mkstemp makes files for the owner alone
+        os.replace(temporary, target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

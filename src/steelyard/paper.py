@@ -1,0 +1,173 @@
+"""The paper's experiments (section 5) as data, and a run that can be interrupted and goes on where it stopped."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from steelyard import datasets
+from steelyard.files import atomic_write
+from steelyard.losses import Array
+from steelyard.sweep import DEFAULT_RATES, SweepResult, one_shuffle
+from steelyard.updates import UPDATES
+
+LOSS = {"regression": "squared", "classification": "logistic"}
+LIBSVM_DEFAULT = ("abalone_scale", "cpusmall_scale", "cadata", "a9a", "ijcnn1", "mushrooms")
+
+NORMALISATION = (
+    "Each column is divided by its standard deviation, after its mean was taken off where the set is dense (taking it "
+    "off a sparse set would fill it). Then each row is divided by its Euclidean norm, so that the step length a = "
+    "‖q‖²/λ, and with it the meaning of η₀, is the same for every example and every set. A constant feature 1 is "
+    "added. Regression targets are standardised, so that predicting the mean has an average loss of one half; "
+    "classification labels are −1 and +1."
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a run of the paper's protocol depends on, beside the data."""
+
+    rates: tuple[float, ...] = tuple(float(r) for r in DEFAULT_RATES)
+    updates: tuple[str, ...] = tuple(UPDATES)
+    schedule: str = "gap"
+    repeats: int = 10
+    seed: int = 0
+
+    def bank_options(self, task: str) -> dict[str, Any]:
+        """Arguments of the bank for a task: FTRL, ψ_t = λ_t/2 ‖x‖²."""
+        options = {"loss": LOSS[task], "updates": self.updates, "eta0": np.array(self.rates), "schedule": self.schedule}
+        return options | {"metric": "scalar", "center": "origin", "fit_intercept": True}
+
+
+def normalise(task: str, X: Any, y: Array) -> tuple[Any, Array]:
+    """The paper's "we normalize the datasets", as :data:`NORMALISATION` says precisely."""
+    import scipy.sparse as sp
+
+    sparse = sp.issparse(X)
+    if sparse and X.nnz > 0.5 * X.shape[0] * X.shape[1]:
+        X, sparse = X.toarray(), False
+    if sparse:
+        square = np.asarray(X.multiply(X).mean(axis=0)).ravel() - np.asarray(X.mean(axis=0)).ravel() ** 2
+        X = X @ sp.diags(_inverse(np.sqrt(np.maximum(square, 0.0))))
+        X = (sp.diags(_inverse(np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel()))) @ X).tocsr()
+    else:
+        X = (X - X.mean(axis=0)) * _inverse(X.std(axis=0))
+        X = X * _inverse(np.linalg.norm(X, axis=1))[:, None]
+    if task == "regression":
+        y = (y - y.mean()) / y.std()
+    return X, y
+
+
+def _inverse(values: Array) -> Array:
+    """1/v, and 0 for what is 0 to rounding: a constant column, an empty row."""
+    small = values <= 1e-12 * values.max(initial=0.0)
+    return np.where(small, 0.0, 1.0 / np.where(small, 1.0, values))
+
+
+def run(
+    names: Sequence[str],
+    settings: Settings,
+    output: str | os.PathLike[str],
+    *,
+    data: str | os.PathLike[str] | None = None,
+    n_jobs: int = -1,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> dict[str, SweepResult]:
+    """Run the protocol on data sets by name and return a sweep for each.
+
+    Every finished shuffle is kept in ``output/shuffles`` under a name that depends on the settings and on the data, so
+    an interrupted run goes on where it stopped, with the same final numbers. ``progress`` is called with the name of
+    the set in hand and the shuffles done and to do over all sets.
+    """
+    import joblib
+
+    folder = Path(output) / "shuffles"
+    folder.mkdir(parents=True, exist_ok=True)
+    total, done = len(names) * settings.repeats, 0
+    results = {}
+    with joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered") as parallel:
+        for name in names:
+            if progress is not None:
+                progress(name, done, total)
+            task, X, y = datasets.load(name, data)
+            X, y = normalise(task, X, y)
+            options = settings.bank_options(task)
+            files = [folder / f"{name}-{_digest(settings, X, y)}-{r}.npy" for r in range(settings.repeats)]
+            missing = [r for r in range(settings.repeats) if not files[r].exists()]
+            done += settings.repeats - len(missing)
+            jobs = (joblib.delayed(_kept_shuffle)(X, y, options, settings.seed, r, files[r]) for r in missing)
+            for _ in parallel(jobs):
+                done += 1
+                if progress is not None:
+                    progress(name, done, total)
+            losses = np.stack([np.load(file) for file in files], axis=2)
+            results[name] = SweepResult(
+                losses, settings.updates, options["eta0"], LOSS[task], settings.schedule, settings.seed
+            )
+    return results
+
+
+def _kept_shuffle(X: Any, y: Array, options: dict[str, Any], seed: int, repeat: int, path: Path) -> None:
+    result = one_shuffle(X, y, None, options, seed, repeat)
+    content = io.BytesIO()
+    np.save(content, result)
+    with atomic_write(path) as file:
+        file.write(content.getvalue())
+
+
+def _digest(settings: Settings, X: Any, y: Array) -> str:
+    """What names the shuffles of a run. The number of repeats is not in it: more of them build on those there are."""
+    kept = {k: v for k, v in vars(settings).items() if k != "repeats"}
+    state = hashlib.sha256(json.dumps(kept, sort_keys=True).encode())
+    for array in (X, y) if isinstance(X, np.ndarray) else (X.data, X.indices, X.indptr, y):
+        state.update(np.ascontiguousarray(array).tobytes())
+    return state.hexdigest()[:12]
+
+
+def weighted_stream(repeats: int = 5, seed: int = 0) -> tuple[Array, dict[str, Array]]:
+    """One pass over breast_cancer with one example in fifty of weight w: the final loss for w from 1 to 10⁴.
+
+    The four updates and scikit-learn's SGD run at the same constant rate of 1. Returns the weights, and for each
+    contender the weighted average loss of its final model, (weights, repeats).
+    """
+    from sklearn.linear_model import SGDClassifier
+
+    from steelyard.learner import Learner
+    from steelyard.losses import get_loss
+
+    loss = get_loss("logistic")
+    X, y = normalise("classification", *datasets.load_embedded("breast_cancer"))
+    weights = np.logspace(0, 4, 9)
+    final = {name: np.empty((weights.size, repeats)) for name in (*UPDATES, "sgd")}
+    for i, heavy in enumerate(weights):
+        for r in range(repeats):
+            rng = np.random.default_rng([seed, r])
+            order = rng.permutation(len(y))
+            h = np.where(rng.permutation(len(y)) < len(y) // 50, heavy, 1.0)
+            for name in final:
+                if name == "sgd":
+                    model = SGDClassifier(
+                        loss="log_loss",
+                        penalty=None,
+                        learning_rate="constant",
+                        eta0=1.0,
+                        max_iter=1,
+                        tol=None,
+                        shuffle=False,
+                    )
+                    model.fit(X[order], y[order], sample_weight=h[order])
+                    scores = model.decision_function(X)
+                else:
+                    learner = Learner(loss, update=name, schedule="constant", metric="scalar", eta0=1.0)
+                    learner.learn(X, y, h, order=order)
+                    scores = learner.predict(X)
+                final[name][i, r] = np.average(loss.value(scores, y), weights=h)
+    return weights, final
