@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from steelyard.losses import CustomLoss as CustomLoss
     from steelyard.losses import Loss as Loss
     from steelyard.losses import get_loss as get_loss
-    from steelyard.sweep import SweepResult as SweepResult
-    from steelyard.sweep import sweep as sweep
+    from steelyard.sweeps import SweepResult as SweepResult
+    from steelyard.sweeps import sweep as sweep
     from steelyard.text import read_libsvm as read_libsvm
     from steelyard.updates import step as step
 
@@ -36,9 +36,9 @@ _HOME = {
     "CustomLoss": "losses",
     "Loss": "losses",
     "get_loss": "losses",
-    "SweepResult": "sweep",
+    "SweepResult": "sweeps",
     "read_libsvm": "text",
-    "sweep": "sweep",
+    "sweep": "sweeps",
     "step": "updates",
 }
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from steelyard.losses import Array
-from steelyard.sweep import SweepResult
+from steelyard.sweeps import SweepResult
 
 IMPLICIT = ("aprox", "iwa", "proximal")
 
@@ -127,8 +127,8 @@ def _check_loss(some: dict[str, SweepResult], loss: str, figure: str) -> list[Cl
             and all(
                 r.mean[r.updates.index("iwa"), -1] < r.mean[r.updates.index("linearized"), -1] for r in some.values()
             ),
-            "At the best rate the updates differ by little: what the implicit ones buy is safety more than a lower best "
-            "loss.",
+            "At the best rate the updates differ by little: what the implicit ones buy is safety more than a lower "
+            "best loss.",
         )
     )
     far = [distance(r, "iwa", "proximal") for r in some.values()]

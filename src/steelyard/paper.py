@@ -16,7 +16,7 @@ import numpy as np
 from steelyard import datasets
 from steelyard.files import atomic_write
 from steelyard.losses import Array
-from steelyard.sweep import DEFAULT_RATES, SweepResult, one_shuffle
+from steelyard.sweeps import DEFAULT_RATES, SweepResult, one_shuffle
 from steelyard.updates import UPDATES
 
 LOSS = {"regression": "squared", "classification": "logistic"}

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from steelyard.losses import Array
-from steelyard.sweep import SweepResult
+from steelyard.sweeps import SweepResult
 from steelyard.updates import step
 
 COLORS = {"linearized": "#d1495b", "aprox": "#edae49", "iwa": "#00798c", "proximal": "#30638e", "sgd": "#8d96a3"}

@@ -14,7 +14,7 @@ import numpy as np
 from steelyard import __version__, datasets, paper
 from steelyard.claims import Claim, check, width
 from steelyard.files import atomic_write
-from steelyard.sweep import SweepResult, write_csv
+from steelyard.sweeps import SweepResult, write_csv
 
 _CSS = """
 :root { --ink: #1d2733; --soft: #5b6776; --line: #d9dee5; --good: #1b7f5c; --bad: #b3413c; --accent: #00798c; }

@@ -56,9 +56,9 @@ class SweepResult:
         repeats = self.average_loss.shape[2]
         if repeats < 2:
             return np.full(self.average_loss.shape[:2], np.nan)
-        finite = np.isfinite(self.average_loss).all(axis=2)
-        safe = np.where(finite[:, :, None], self.average_loss, 0.0)
-        return np.where(finite, safe.std(axis=2, ddof=1) / np.sqrt(repeats), np.nan)
+        whole = np.isfinite(self.average_loss).all(axis=2, keepdims=True)
+        spread = np.where(whole, self.average_loss, 0.0).std(axis=2, ddof=1, keepdims=True)
+        return np.asarray(np.where(whole, spread / np.sqrt(repeats), np.nan)[:, :, 0])
 
     def best(self) -> dict[str, tuple[float, float]]:
         """For each update, the rate with the smallest mean loss, and that loss."""
@@ -157,7 +157,7 @@ def sweep(
     >>> result = steelyard.sweep(X, X @ [1, 2, 3, 4], loss="squared", eta0=[0.1, 1, 10, 100], repeats=2)
     >>> result.average_loss.shape
     (4, 4, 2)
-    >>> result.best()["iwa"][1] < result.mean[result.updates.index("linearized")].max()
+    >>> bool(result.best()["iwa"][1] < result.mean[result.updates.index("linearized")].max())
     True
     """
     import joblib

@@ -1,0 +1,341 @@
+"""Sweeps, data sets, the paper's protocol, its report and the command line."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import http.server
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import naive
+import steelyard
+from steelyard import cli, datasets, paper, report
+from steelyard.claims import check, distance, sensitivity, width
+from steelyard.schedules import SCHEDULES
+from steelyard.sweeps import SweepResult
+from steelyard.updates import UPDATES
+
+RATES = np.logspace(-2, 2, 5)
+
+
+@pytest.fixture(scope="module")
+def small():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    return X, X @ [1.0, -2.0, 0.5] + 0.1 * rng.normal(size=60)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_sweeps_agree_with_algorithm_1_in_plain_python(small, loss, schedule):
+    X, y = small
+    y = np.sign(y) if loss == "logistic" else y
+    rates = [0.05, 1.0, 8.0]
+    result = steelyard.sweep(X, y, loss=loss, eta0=rates, schedule=schedule, repeats=2, seed=5)
+    for repeat in range(2):
+        order = np.random.default_rng([5, repeat]).permutation(60)
+        rows = np.column_stack([X, np.ones(60)])[order].tolist()
+        for i, update in enumerate(UPDATES):
+            for j, rate in enumerate(rates):
+                predictions, _ = naive.learn(
+                    rows,
+                    y[order].tolist(),
+                    [1.0] * 60,
+                    loss=loss,
+                    update=update,
+                    schedule=schedule,
+                    metric="scalar",
+                    center="origin",
+                    eta0=rate,
+                )
+                expected = np.mean([naive.value(loss, p, t) for p, t in zip(predictions, y[order], strict=True)])
+                assert result.average_loss[i, j, repeat] == pytest.approx(expected, rel=1e-10)
+
+
+def test_the_number_of_jobs_does_not_change_a_bit(small):
+    X, y = small
+    one, two = (steelyard.sweep(X, y, loss="squared", eta0=RATES, repeats=3, n_jobs=n).average_loss for n in (1, 2))
+    np.testing.assert_array_equal(one, two)
+    other = steelyard.sweep(X, y, loss="squared", eta0=RATES, repeats=3, seed=1).average_loss
+    assert not np.array_equal(one, other)
+
+
+def test_diverging_learners_are_results(small, tmp_path):
+    X, y = small
+    X, y = np.repeat(X, 20, axis=0) * 3, np.repeat(y, 20)
+    done = []
+    result = steelyard.sweep(
+        X,
+        y,
+        loss="squared",
+        eta0=[0.01, 1e3],
+        schedule="constant",
+        repeats=2,
+        updates=("linearized", "iwa"),
+        progress=done.append,
+    )
+    assert done == [1, 2]
+    assert np.isinf(result.average_loss[0, 1]).all()
+    assert np.isfinite(result.average_loss[1]).all()
+    assert np.isinf(result.mean[0, 1])
+    assert np.isnan(result.standard_error[0, 1])
+    assert result.standard_error[1, 1] == pytest.approx(result.average_loss[1, 1].std(ddof=1) / np.sqrt(2))
+    assert result.best()["linearized"] == (0.01, result.mean[0, 0])
+    result.to_csv(tmp_path / "sweep.csv")
+    with open(tmp_path / "sweep.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 8
+    assert {row["average_loss"] for row in rows if row["update"] == "linearized" and row["eta0"] == "1000.0"} == {"inf"}
+    ax = result.plot()
+    assert ax.get_xlabel()
+    assert ax.get_ylabel()
+    assert ax.get_title()
+    assert "diverges" in [text.get_text().split(": ")[1].split(" at")[0] for text in ax.texts]
+
+
+def test_wrong_sweeps_are_refused(small):
+    for options, message in [
+        (dict(repeats=0), "repeats must be at least 1"),
+        (dict(updates=()), "updates must be a list"),
+        (dict(updates=("sgd",)), "unknown update 'sgd'"),
+        (dict(eta0=[1.0, -1.0]), "eta0 must be a finite number > 0, got -1.0"),
+        (dict(schedule="x"), "unknown schedule"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            steelyard.sweep(*small, loss="squared", **options)
+
+
+def test_claim_measures():
+    mean = np.array([[1.0, 0.5, 0.52, np.inf], [1.0, 0.5, 0.54, 0.6]])
+    result = SweepResult(
+        mean[:, :, None], ("linearized", "iwa"), np.array([0.1, 1.0, 10.0, 100.0]), "squared", "gap", 0
+    )
+    assert sensitivity(result, "linearized") == np.inf
+    assert sensitivity(result, "iwa") == 2.0
+    assert width(result, "linearized", 0.10) == pytest.approx(1.0)
+    assert width(result, "iwa", 0.25) == pytest.approx(2.0)
+    assert distance(result, "iwa", "linearized") == pytest.approx((0.02 / 0.52, 0.0))
+
+
+# ------------------------------------------------------------------------------------------- data sets
+
+
+@pytest.mark.parametrize("name", datasets.EMBEDDED)
+def test_embedded_sets(name):
+    task, X, y = datasets.load(name)
+    assert task == datasets.EMBEDDED[name]
+    assert X.shape[0] == y.size > 100
+    assert (set(y) == {-1.0, 1.0}) == (task == "classification")
+    X, y = paper.normalise(task, X, y)
+    np.testing.assert_allclose(np.linalg.norm(X, axis=1), 1.0)
+
+
+def test_normalising_sparse_and_dense_data():
+    import scipy.sparse as sp
+
+    rng = np.random.default_rng(0)
+    X = sp.random(50, 20, density=0.1, random_state=rng, format="csr")
+    Z, _ = paper.normalise("classification", X, np.ones(50))
+    assert sp.issparse(Z)
+    norms = np.sqrt(np.asarray(Z.multiply(Z).sum(axis=1)).ravel())
+    np.testing.assert_allclose(norms[np.diff(X.indptr) > 0], 1.0)
+    dense, y = paper.normalise(
+        "regression", np.column_stack([rng.normal(size=(50, 3)), np.ones(50)]), rng.normal(size=50) + 9
+    )
+    assert (dense[:, 3] == 0.0).all()  # a constant column says nothing
+    assert y.mean() == pytest.approx(0.0, abs=1e-12)
+    assert y.std() == pytest.approx(1.0)
+
+
+@pytest.fixture
+def site(tmp_path):
+    """The LIBSVM site on loopback, with two sets, one of them cut off."""
+    folder = tmp_path / "site"
+    (folder / "regression").mkdir(parents=True)
+    (folder / "binary").mkdir()
+    rows = "".join(f"{i % 9} 1:{i} 7:1\n" for i in range(392))
+    (folder / "regression" / "mpg_scale").write_text(rows)
+    (folder / "binary" / "heart_scale").write_text("+1 1:1\n-1 2:1\n")
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    handler = functools.partial(Quiet, directory=str(folder))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_fetching(site, tmp_path):
+    cache = tmp_path / "cache"
+    path = datasets.fetch("mpg_scale", cache, site=site)
+    assert path == cache / "mpg_scale"
+    task, X, y = datasets.load("mpg_scale", cache)
+    assert (task, X.shape, y.size) == ("regression", (392, 7), 392)
+    assert datasets.fetch("mpg_scale", cache, site="http://127.0.0.1:1") == path  # not fetched again
+    with pytest.raises(ValueError, match="has 2 rows, but heart_scale has 270: the file is cut off"):
+        datasets.fetch("heart_scale", cache, site=site)
+    assert [p.name for p in cache.iterdir()] == ["mpg_scale"]
+    with pytest.raises(ConnectionError, match=r"could not download abalone_scale from .*put the file into a folder"):
+        datasets.fetch("abalone_scale", cache, site=site)
+    with pytest.raises(ConnectionError, match="Without a network"):
+        datasets.fetch("abalone_scale", cache, site="http://127.0.0.1:1")
+    with pytest.raises(ValueError, match="unknown data set 'nothing'"):
+        datasets.fetch("nothing", cache)
+
+
+def test_downloads_have_a_limit(site, tmp_path, monkeypatch):
+    monkeypatch.setattr(datasets, "SIZE_LIMIT", 100)
+    with pytest.raises(ValueError, match="larger than 100 bytes: not kept"):
+        datasets.fetch("mpg_scale", tmp_path / "cache", site=site)
+    assert not list((tmp_path / "cache").iterdir())
+
+
+def test_absent_sets_say_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.setenv("STEELYARD_DATA", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match="steelyard data fetch a9a"):
+        datasets.load("a9a")
+
+
+# ------------------------------------------------------------------------------------ the whole command
+
+ARGUMENTS = ["--sets", "iris_petal", "wine_first", "--rates", "5", "--repeats", "3", "--jobs", "1"]
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("paper")
+    assert cli.main(["paper", *ARGUMENTS, "--output", str(folder)]) == 0
+    return folder
+
+
+def test_the_output_folder(page):
+    expected = {"results.csv", "claims.json", "index.html", "shuffles"}
+    expected |= {f"figure{i}.{kind}" for i in range(1, 6) for kind in ("png", "svg", "pdf")}
+    assert {path.name for path in page.iterdir()} == expected
+    with open(page / "results.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["dataset", "task", "loss", "update", "schedule", "eta0", "repeat", "average_loss"]
+    assert len(rows) == 2 * 4 * 5 * 3
+    claims = json.loads((page / "claims.json").read_text())
+    assert len(claims) == 12
+    assert all({"source", "statement", "measurement", "holds"} <= set(claim) for claim in claims)
+
+
+def test_the_page_stands_alone(page):
+    text = (page / "index.html").read_text()
+    assert text.count("<figure") == 5
+    assert not re.findall(r'(?:src|href)="(?!data:)', text)
+    assert "a reading of it" in text
+    assert "Normalisation" in text
+    for claim in json.loads((page / "claims.json").read_text()):
+        assert claim["source"] in text
+
+
+def test_a_second_run_starts_from_what_is_there(page, tmp_path, monkeypatch):
+    shutil.copytree(page, tmp_path / "again")
+    before = (tmp_path / "again" / "results.csv").read_bytes()
+    for victim in sorted((tmp_path / "again" / "shuffles").iterdir())[::2]:
+        victim.unlink()
+    learned = []
+    original = paper.one_shuffle
+    monkeypatch.setattr(paper, "one_shuffle", lambda *a: (learned.append(a[-1]), original(*a))[1])
+    assert cli.main(["paper", *ARGUMENTS, "--output", str(tmp_path / "again")]) == 0
+    assert len(learned) == 3
+    assert (tmp_path / "again" / "results.csv").read_bytes() == before
+
+
+def test_an_interrupted_run_goes_on(tmp_path, page):
+    sets = ["--sets", "digits_odd", "--rates", "25", "--repeats", "40", "--jobs", "1"]
+    command = [sys.executable, "-m", "steelyard", "paper", *sets, "--output", str(tmp_path / "cut")]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    for _ in range(600):
+        time.sleep(0.05)
+        if (tmp_path / "cut" / "shuffles").exists() and list((tmp_path / "cut" / "shuffles").glob("*.npy")):
+            break
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    kept = len(list((tmp_path / "cut" / "shuffles").glob("*.npy")))
+    if process.returncode == 0:
+        pytest.skip("this machine finished before it was interrupted")
+    assert "what was finished is kept" in errors
+    assert 0 < kept < 40
+    assert not list((tmp_path / "cut").glob("*.html"))
+    settings = paper.Settings(repeats=40)
+    resumed = paper.run(["digits_odd"], settings, tmp_path / "cut", n_jobs=1)
+    whole = paper.run(["digits_odd"], settings, tmp_path / "whole", n_jobs=2)
+    np.testing.assert_array_equal(resumed["digits_odd"].average_loss, whole["digits_odd"].average_loss)
+
+
+def test_claims_report_what_comes_out():
+    # a made-up sweep in which all updates do the same
+    losses = np.tile(np.array([1.0, 0.5, 0.6])[None, :, None], (4, 1, 2))
+    made_up = SweepResult(losses, tuple(UPDATES), np.array([0.1, 1.0, 10.0]), "squared", "gap", 0)
+    verdicts = {claim.statement.split(",")[1][:40]: claim.holds for claim in check({"made up": made_up})}
+    assert not any(holds for statement, holds in verdicts.items() if "sensitive" in statement or "range" in statement)
+
+
+def test_the_command_line_is_kind(capsys, tmp_path):
+    assert cli.main([]) == 0
+    assert "paper" in capsys.readouterr().out
+    assert cli.main(["data", "list", "--data", str(tmp_path)]) == 0
+    listing = capsys.readouterr().out
+    assert "breast_cancer" in listing
+    assert "w8a" in listing
+    assert cli.main(["paper", "--sets", "a9a", "--data", str(tmp_path), "--output", str(tmp_path / "o")]) == 2
+    assert "steelyard data fetch a9a" in capsys.readouterr().err
+    assert cli.main(["paper", "--sets", "nothing", "--output", str(tmp_path / "o")]) == 2
+    assert "unknown data set 'nothing'" in capsys.readouterr().err
+    assert cli.main(["paper", "--rates", "1", "--output", str(tmp_path / "o")]) == 2
+
+
+# ------------------------------------------------------------------------------------- a real browser
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chromium-browser")
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
+@pytest.mark.parametrize("width_px", [1200, 390])
+def test_the_page_in_a_real_browser(page, tmp_path, width_px):
+    """All figures are drawn, nothing is wider than the window, and the console stays empty."""
+    probe = (
+        "<script>addEventListener('error', e => document.title = 'ERROR ' + e.message);"
+        "addEventListener('load', () => { const images = [...document.images];"
+        "document.body.dataset.drawn = images.filter(i => i.complete && i.naturalWidth > 0).length;"
+        "document.body.dataset.overflow = document.documentElement.scrollWidth - innerWidth; });</script></body>"
+    )
+    copy = tmp_path / "page.html"
+    copy.write_text((page / "index.html").read_text().replace("</body>", probe))
+    command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
+    command += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
+    command += [f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width_px},2000", "--enable-logging=stderr"]
+    command += ["--virtual-time-budget=5000", "--dump-dom", copy.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env={**os.environ})
+    assert 'data-drawn="5"' in done.stdout
+    overflow = int(re.search(r'data-overflow="(-?\d+)"', done.stdout).group(1))
+    assert overflow <= 0
+    assert "CONSOLE" not in done.stderr
+    assert "<title>ERROR" not in done.stdout
+
+
+def test_sources_in_words():
+    assert report.source_of(["iris_petal"]) == "real sets that come with scikit-learn"
+    assert report.source_of(["a9a"]) == "LIBSVM sets"
+    assert "and" in report.source_of(["a9a", "iris_petal"])
