@@ -21,6 +21,8 @@ test: $(VENV)/ready
 
 bench: $(VENV)/ready
 	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/bank.py
+	$(BIN)/python benchmarks/reader.py
 
 clean:
 	rm -rf $(VENV) paper

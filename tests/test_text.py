@@ -148,6 +148,25 @@ def test_shapes_are_checked(tmp_path):
         read_libsvm(tmp_path / "absent")
 
 
+def test_large_files_are_read_in_stretches(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    lines = [f"{i} " + " ".join(f"{j}:{rng.random():.5g}" for j in range(1, 1 + i % 7)) for i in range(500)]
+    path = written(tmp_path, "\n".join(lines))
+    whole, y = read_libsvm(path)
+    monkeypatch.setattr("steelyard.text._STRETCH", 64)
+    monkeypatch.setattr("os.cpu_count", lambda: 7)
+    cut, labels = read_libsvm(path)
+    np.testing.assert_array_equal(labels, y)
+    for part in ("data", "indices", "indptr"):
+        np.testing.assert_array_equal(getattr(cut, part), getattr(whole, part))
+    lines[300] += " 9:x"
+    lines[450] += " 9:y"
+    with pytest.raises(ValueError, match=r"line 301, column .*, got 'x'"):
+        read_libsvm(written(tmp_path, "\n".join(lines)))
+    one_line = "1 " + " ".join(f"{j}:1" for j in range(1, 200))
+    assert read_libsvm(written(tmp_path, one_line))[0].shape == (1, 199)
+
+
 tokens = st.sampled_from(
     [
         "1",

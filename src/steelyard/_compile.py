@@ -132,16 +132,18 @@ def readonly(dtype: Any) -> Any:
 
 
 @intrinsic
-def call_step(typingctx: Any, address: Any, p: Any, y: Any, a: Any, params: Any) -> Any:
-    """``(value, slope, c, gap)`` of the step function at ``address``."""
-    signature = types.UniTuple(f8, 4)(types.intp, f8, f8, f8, params)
+def call_step(typingctx: Any, address: Any, p: Any, y: Any, a: Any, params: Any, row: Any) -> Any:
+    """``(value, slope, c, gap)`` of the step function at ``address``, with the parameters in a row of ``params``."""
+    signature = types.UniTuple(f8, 4)(types.intp, f8, f8, f8, params, types.intp)
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         double = ir.DoubleType()
         pointer = double.as_pointer()
         target = ir.FunctionType(ir.VoidType(), [double, double, double, pointer, pointer])
         function = builder.inttoptr(args[0], target.as_pointer())
-        data = context.make_array(sig.args[4])(context, builder, args[4]).data
+        array = context.make_array(sig.args[4])(context, builder, args[4])
+        width = builder.extract_value(array.shape, 1)
+        data = builder.gep(array.data, [builder.mul(args[5], width)])
         out = cgutils.alloca_once(builder, double, size=4)
         builder.call(function, [*args[1:4], data, out])
         index = ir.IntType(32)

@@ -104,37 +104,39 @@ def _grow(schedule, adaptive, eta0, lam, energy, h, slope, c, gap, a, norm2):
 
 
 @jit
-def _ball(state, lam, radius, origin):
+def _ball(state, k, lam, radius, origin):
     """The factor from w to x: 1/lam for theta, 1 for x itself, and less where the ball of radius D binds."""
     if not origin:
-        return state[SCALE]
+        return state[k, SCALE]
     if radius < math.inf:
-        return 1.0 / max(lam, math.sqrt(max(state[NORM2], 0.0)) / radius)
+        return 1.0 / max(lam, math.sqrt(max(state[k, NORM2], 0.0)) / radius)
     return 1.0 / lam
 
 
 @jit
-def _refresh(state, table, outputs, k):
+def _refresh(state, k, table):
     """Recompute ||w||^2 from time to time, so that rounding does not pile up; the cost vanishes over the rows."""
+    outputs = state.shape[0]
     size = table.size // outputs
-    if state[ROWS] % max(size, 1024) == 0.0:
+    if state[k, ROWS] % max(size, 1024) == 0.0:
         norm2 = 0.0
         for j in range(size):
             norm2 += table[j * outputs + k] * table[j * outputs + k]
-        state[NORM2] = norm2
+        state[k, NORM2] = norm2
 
 
 @jit
-def _project(state, table, outputs, k, radius):
+def _project(state, k, table, radius):
     """Back onto the ball, center "trajectory": only the common factor changes."""
-    norm = state[SCALE] * math.sqrt(max(state[NORM2], 0.0))
+    outputs = state.shape[0]
+    norm = state[k, SCALE] * math.sqrt(max(state[k, NORM2], 0.0))
     if norm > radius:
-        state[SCALE] *= radius / norm
-    if state[SCALE] < 1e-100:
+        state[k, SCALE] *= radius / norm
+    if state[k, SCALE] < 1e-100:
         for j in range(table.size // outputs):
-            table[j * outputs + k] *= state[SCALE]
-        state[NORM2] *= state[SCALE] * state[SCALE]
-        state[SCALE] = 1.0
+            table[j * outputs + k] *= state[k, SCALE]
+        state[k, NORM2] *= state[k, SCALE] * state[k, SCALE]
+        state[k, SCALE] = 1.0
 
 
 @jit
@@ -161,7 +163,6 @@ def learn(step, params, data, indices, indptr, order, y, weight, table, state, c
     dense = config[DENSE] != 0.0
     last = table.size - 1  # the intercept
     s = state[0]
-    k = params[0]
     # in registers while the loop runs: the compiler cannot know that weights and state do not overlap
     eta0, seen, lam_gap, energy, total, rows = s[ETA0], s[WEIGHT], s[LAM], s[ENERGY], s[LOSS], s[ROWS]
     for i in range(order.size):
@@ -184,11 +185,11 @@ def learn(step, params, data, indices, indptr, order, y, weight, table, state, c
         if not norm2 < math.inf:
             return i
         lam = _lam(schedule, power_t, adaptive, eta0, seen, lam_gap, energy)
-        factor = _ball(s, lam, radius, origin)
+        factor = _ball(state, 0, lam, radius, origin)
         p *= factor
         rate = _bounded(_rate(schedule, power_t, origin, eta0, seen, lam, h), norm2)
         a = rate * norm2
-        value, slope, c, gap = call_step(step, p, y[row], a, k)
+        value, slope, c, gap = call_step(step, p, y[row], a, params, 0)
         predictions[i] = p
         losses[i] = value
         if h == 0.0:
@@ -210,9 +211,9 @@ def learn(step, params, data, indices, indptr, order, y, weight, table, state, c
         rows += 1.0
         if radius < math.inf:
             s[ROWS] = rows
-            _refresh(s, table, 1, 0)
+            _refresh(state, 0, table)
             if not origin:
-                _project(s, table, 1, 0, radius)
+                _project(state, 0, table, radius)
     s[WEIGHT], s[LAM], s[ENERGY], s[LOSS], s[ROWS] = seen, lam_gap, energy, total, rows
     return -1
 
@@ -250,24 +251,25 @@ def learn_many(step, params, data, indices, indptr, order, y, weight, table, sta
             if not norm2[k] < math.inf:
                 return i
         for k in range(size):
-            s = state[k]
-            lam = _lam(schedule, power_t, adaptive, s[ETA0], s[WEIGHT], s[LAM], s[ENERGY])
-            factor = _ball(s, lam, radius, origin)
+            lam = _lam(schedule, power_t, adaptive, state[k, ETA0], state[k, WEIGHT], state[k, LAM], state[k, ENERGY])
+            factor = _ball(state, k, lam, radius, origin)
             p[k] *= factor
-            rate = _bounded(_rate(schedule, power_t, origin, s[ETA0], s[WEIGHT], lam, h), norm2[k])
+            rate = _bounded(_rate(schedule, power_t, origin, state[k, ETA0], state[k, WEIGHT], lam, h), norm2[k])
             a = rate * norm2[k]
-            value, slope, c, gap = call_step(step, p[k], _label(y[row], k, classes), a, params[k])
+            value, slope, c, gap = call_step(step, p[k], _label(y[row], k, classes), a, params, k)
             predictions[i * size + k] = p[k]
             losses[i * size + k] = value
             change[k] = -c * (rate * lam if origin else rate / factor)
             energy[k] = h * slope * slope
             if h != 0.0:
                 if radius < math.inf:
-                    s[NORM2] += change[k] * (2.0 * p[k] / factor + change[k] * norm2[k])
-                s[LAM], s[ENERGY] = _grow(schedule, adaptive, s[ETA0], s[LAM], s[ENERGY], h, slope, c, gap, a, norm2[k])
-                s[WEIGHT] += h
-                s[LOSS] += h * value
-                s[ROWS] += 1.0
+                    state[k, NORM2] += change[k] * (2.0 * p[k] / factor + change[k] * norm2[k])
+                state[k, LAM], state[k, ENERGY] = _grow(
+                    schedule, adaptive, state[k, ETA0], state[k, LAM], state[k, ENERGY], h, slope, c, gap, a, norm2[k]
+                )
+                state[k, WEIGHT] += h
+                state[k, LOSS] += h * value
+                state[k, ROWS] += 1.0
         if frozen:
             continue
         if diagonal:
@@ -278,9 +280,9 @@ def learn_many(step, params, data, indices, indptr, order, y, weight, table, sta
                 last[k] += intercept * change[k]
         if radius < math.inf:
             for k in range(size):
-                _refresh(state[k], table, size, k)
+                _refresh(state, k, table)
                 if not origin:
-                    _project(state[k], table, size, k, radius)
+                    _project(state, k, table, radius)
     return -1
 
 
@@ -302,7 +304,7 @@ def predict(data, indices, indptr, coef, dense, predictions):
 def evaluate(step, params, p, y, a, out):
     """The four results of a step function, for every (p, y, a)."""
     for i in range(p.size):
-        out[4 * i], out[4 * i + 1], out[4 * i + 2], out[4 * i + 3] = call_step(step, p[i], y[i], a[i], params)
+        out[4 * i], out[4 * i + 1], out[4 * i + 2], out[4 * i + 3] = call_step(step, p[i], y[i], a[i], params, 0)
 
 
 def conjugates(conjugate, params, s, y, out):

@@ -18,6 +18,7 @@ from steelyard._scalar import (
     emit,
     expm1_divisor,
     log1p_unit,
+    log_complement,
     omega,
     quartic_step,
     softplus,
@@ -90,7 +91,7 @@ def _logistic_proximal(m, sigma, kappa, a):
 def _entropy(v):
     """v ln v + (1-v) ln(1-v)."""
     left = v * math.log(v) if v > 0.0 else 0.0
-    return left + ((1.0 - v) * math.log1p(-v) if v < 1.0 else 0.0)
+    return left + ((1.0 - v) * log_complement(v) if v < 1.0 else 0.0)
 
 
 def logistic(p, y, a, k, out):

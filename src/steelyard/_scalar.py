@@ -61,6 +61,13 @@ def log1p_unit(e):
 
 
 @jit
+def log_complement(v):
+    """ln(1 - v) for v in [0, 1), in the same way."""
+    u = 1.0 - v
+    return math.log(u) * (v / (1.0 - u)) if u < 1.0 else -v
+
+
+@jit
 def expm1_divisor(x):
     """The v with e^x - 1 = 2x/v for |x| <= 1: v = x coth(x/2) - x, its even series in two interleaved halves."""
     t = x * x

@@ -33,6 +33,7 @@ td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space:
 .claim.no { border-left-color: var(--bad); } .claim p { margin: 0.3rem 0; }
 .badge { font-weight: 650; color: var(--good); } .no .badge { color: var(--bad); }
 .source, .remark { color: var(--soft); font-size: 0.9rem; } .best { color: var(--accent); font-weight: 650; }
+@media (max-width: 640px) { figure { overflow-x: auto; } figure img { width: 52rem; max-width: none; } }
 code { background: #f2f4f7; padding: 0.1rem 0.3rem; border-radius: 4px; }
 """
 

@@ -51,7 +51,7 @@ def evaluate(loss: Loss, update: str, p: ArrayLike, y: ArrayLike, a: ArrayLike) 
     params[:2] = rule, 1.0
     out = np.empty((p.size, 4))
     flat = (np.ascontiguousarray(v).reshape(-1) for v in (p, y, a))
-    get_kernel("evaluate")(step, params, *flat, out.reshape(-1))
+    get_kernel("evaluate")(step, params[None], *flat, out.reshape(-1))
     value, slope, c, gap = (out[:, i].reshape(p.shape)[()] for i in range(4))
     if p.ndim == 0:
         return float(value), float(slope), float(c), float(gap)
