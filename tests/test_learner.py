@@ -405,5 +405,18 @@ def test_step_refuses_what_it_cannot_use():
 def test_the_state_columns_are_those_of_the_kernels():
     from steelyard import _kernels, learner
 
-    for name in ("ETA0", "WEIGHT", "LAM", "ENERGY", "LOSS", "SCALE", "NORM2", "ROWS", "COLUMNS"):
+    for name in (
+        "ETA0",
+        "WEIGHT",
+        "LAM",
+        "ENERGY",
+        "LOSS",
+        "SCALE",
+        "NORM2",
+        "ROWS",
+        "FENCHEL",
+        "DELTA",
+        "NEGATIVE",
+        "COLUMNS",
+    ):
         assert getattr(learner, f"_{name}") == getattr(_kernels, name)

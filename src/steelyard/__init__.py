@@ -13,6 +13,9 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from steelyard import losses as losses
     from steelyard.bank import Bank as Bank
+    from steelyard.certificate import Certificate as Certificate
+    from steelyard.comparators import Hindsight as Hindsight
+    from steelyard.comparators import hindsight as hindsight
     from steelyard.estimators import OnlineClassifier as OnlineClassifier
     from steelyard.estimators import OnlineRegressor as OnlineRegressor
     from steelyard.learner import Learner as Learner
@@ -33,9 +36,12 @@ _HOME = {
     "Learner": "learner",
     "State": "learner",
     "Trace": "learner",
+    "Certificate": "certificate",
     "CustomLoss": "losses",
     "Loss": "losses",
+    "Hindsight": "comparators",
     "get_loss": "losses",
+    "hindsight": "comparators",
     "SweepResult": "sweeps",
     "read_libsvm": "text",
     "sweep": "sweeps",

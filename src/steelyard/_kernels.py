@@ -42,11 +42,14 @@ LOSS = 4  # sum of h * loss, before learning
 SCALE = 5  # x = SCALE * w, center "trajectory" in a ball
 NORM2 = 6  # ||w||^2, kept while there is a ball
 ROWS = 7  # rows learned
-COLUMNS = 8
+FENCHEL = 8  # sum of h * (loss(p) + conjugate(c)), for the certificate
+DELTA = 9  # sum of delta_t = H_t(g_t) - H_t(z_t), scalar metric and center "origin"
+NEGATIVE = 10  # how many of them are negative
+COLUMNS = 11
 
 # Entries of ``config``, the same for all learners of a kernel call.
-SCHEDULE, POWER_T, ORIGIN, DIAGONAL, ADAPTIVE, RADIUS, INTERCEPT, DENSE, CLASSES = range(9)
-ENTRIES = 9
+SCHEDULE, POWER_T, ORIGIN, DIAGONAL, ADAPTIVE, RADIUS, INTERCEPT, DENSE, CLASSES, CERTIFY = range(10)
+ENTRIES = 10
 
 _LARGE = 1e300
 AHEAD = 4  # rows between fetching a row and learning it
@@ -140,6 +143,20 @@ def _project(state, k, table, radius):
 
 
 @jit
+def _certify(state, k, h, p, slope, c, gap, a, lam, after, capped):
+    """Add a round to the certificate: h (loss(p) + conjugate(c)), and what the surrogate slope saved, delta_t.
+
+    delta_t = H_t(g_t) - H_t(z_t) for psi_(t+1) = after/2 ||x||^2, where x_t was played with lam; see docs/theory.md.
+    """
+    state[k, FENCHEL] += math.inf if capped else h * (gap + c * p)
+    ratio = lam / after
+    delta = h * ((slope - c) * p * (1.0 - ratio) - gap + 0.5 * a * ratio * (slope - c) * (slope + c))
+    state[k, DELTA] += delta
+    if delta < 0.0:
+        state[k, NEGATIVE] += 1.0
+
+
+@jit
 def _label(y, k, classes):
     """The label that output k sees: its own +-1 under one-vs-rest, the label itself otherwise."""
     if classes:
@@ -147,11 +164,12 @@ def _label(y, k, classes):
     return y
 
 
-def learn(step, params, data, indices, indptr, order, y, weight, table, state, config, work, predictions, losses):
+def learn(step, params, data, indices, indptr, order, y, weight, table, state, dual, config, work, predictions, losses):
     """Learn the rows in ``order``, for one output: the fast path.
 
     ``predictions`` and ``losses`` receive what was predicted before each row was learned, and its loss.
-    Stops at a row whose features or their squares are not finite and returns its place in ``order``; else -1.
+    ``dual`` receives the sum of h*c*q, where it is not empty. Stops at a row whose features or their squares are not
+    finite and returns its place in ``order``; else -1.
     """
     schedule = int(config[SCHEDULE])
     power_t = config[POWER_T]
@@ -161,7 +179,8 @@ def learn(step, params, data, indices, indptr, order, y, weight, table, state, c
     radius = config[RADIUS]
     intercept = config[INTERCEPT]
     dense = config[DENSE] != 0.0
-    last = table.size - 1  # the intercept
+    certify = config[CERTIFY] != 0.0
+    last = table.size - 1  # the intercept, under the scalar metric
     s = state[0]
     # in registers while the loop runs: the compiler cannot know that weights and state do not overlap
     eta0, seen, lam_gap, energy, total, rows = s[ETA0], s[WEIGHT], s[LAM], s[ENERGY], s[LOSS], s[ROWS]
@@ -206,6 +225,15 @@ def learn(step, params, data, indices, indptr, order, y, weight, table, state, c
                 sparse_add(data, indices, lo, hi, table, change)
             table[last] += intercept * change
         lam_gap, energy = _grow(schedule, adaptive, eta0, lam_gap, energy, h, slope, c, gap, a, norm2)
+        if certify:
+            after = _lam(schedule, power_t, adaptive, eta0, seen + h, lam_gap, energy)
+            _certify(state, 0, h, p, slope, c, gap, a, lam, after, a >= _LARGE)
+            if dual.size:
+                if dense:
+                    dense_add(data, lo, hi, dual, h * c)
+                else:
+                    sparse_add(data, indices, lo, hi, dual, h * c)
+                dual[dual.size - 1] += intercept * h * c
         seen += h
         total += h * value
         rows += 1.0
@@ -218,8 +246,10 @@ def learn(step, params, data, indices, indptr, order, y, weight, table, state, c
     return -1
 
 
-def learn_many(step, params, data, indices, indptr, order, y, weight, table, state, config, work, predictions, losses):
-    """Learn the rows in ``order`` for K outputs, under either metric; like :func:`learn`. ``work`` holds 4*K."""
+def learn_many(
+    step, params, data, indices, indptr, order, y, weight, table, state, dual, config, work, predictions, losses
+):
+    """Learn the rows in ``order`` for K outputs, under either metric; like :func:`learn`. ``work`` holds 5*K."""
     schedule = int(config[SCHEDULE])
     power_t = config[POWER_T]
     origin = config[ORIGIN] != 0.0
@@ -229,12 +259,14 @@ def learn_many(step, params, data, indices, indptr, order, y, weight, table, sta
     intercept = config[INTERCEPT]
     dense = config[DENSE] != 0.0
     classes = config[CLASSES] != 0.0
+    certify = config[CERTIFY] != 0.0
     size = state.shape[0]
     last = table[table.size - size :]  # the intercept's weights, under the scalar metric
     p = work[:size]
     norm2 = work[size : 2 * size]
     change = work[2 * size : 3 * size]
     energy = work[3 * size : 4 * size]
+    push = work[4 * size : 5 * size]
     for i in range(order.size):
         row = order[i]
         h = weight[row]
@@ -267,6 +299,18 @@ def learn_many(step, params, data, indices, indptr, order, y, weight, table, sta
                 state[k, LAM], state[k, ENERGY] = _grow(
                     schedule, adaptive, state[k, ETA0], state[k, LAM], state[k, ENERGY], h, slope, c, gap, a, norm2[k]
                 )
+                if certify:
+                    after = _lam(
+                        schedule,
+                        power_t,
+                        adaptive,
+                        state[k, ETA0],
+                        state[k, WEIGHT] + h,
+                        state[k, LAM],
+                        state[k, ENERGY],
+                    )
+                    _certify(state, k, h, p[k], slope, c, gap, a, lam, after, a >= _LARGE)
+                    push[k] = h * c
                 state[k, WEIGHT] += h
                 state[k, LOSS] += h * value
                 state[k, ROWS] += 1.0
@@ -278,6 +322,10 @@ def learn_many(step, params, data, indices, indptr, order, y, weight, table, sta
             add_many(data, indices, lo, hi, table, change, dense)
             for k in range(size):
                 last[k] += intercept * change[k]
+        if certify and dual.size:
+            add_many(data, indices, lo, hi, dual, push, dense)
+            for k in range(size):
+                dual[dual.size - size + k] += intercept * push[k]
         if radius < math.inf:
             for k in range(size):
                 _refresh(state, k, table)

@@ -95,7 +95,19 @@ def get_kernel(name: str, data: str = "f8", indices: str = "u4") -> Any:
     positions = readonly(types.uint32 if indices == "u4" else types.uint64)
     rows = (values, positions, _unsigned)
     targets = (readonly(types.int64), _reals, _reals)
-    learner = (types.intp, f8[:, ::1], *rows, *targets, _vector, f8[:, ::1], _vector, _vector, _vector, _vector)
+    learner = (
+        types.intp,
+        f8[:, ::1],
+        *rows,
+        *targets,
+        _vector,
+        f8[:, ::1],
+        _vector,
+        _vector,
+        _vector,
+        _vector,
+        _vector,
+    )
     signatures = {
         "learn": types.intp(*learner),
         "learn_many": types.intp(*learner),

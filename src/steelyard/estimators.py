@@ -43,6 +43,7 @@ class _Online(BaseEstimator):  # type: ignore[misc]
         shuffle: bool,
         random_state: Any,
         verbose: int,
+        certificate: bool | None,
     ) -> None:
         self.loss = loss
         self.update = update
@@ -57,6 +58,7 @@ class _Online(BaseEstimator):  # type: ignore[misc]
         self.shuffle = shuffle
         self.random_state = random_state
         self.verbose = verbose
+        self.certificate = certificate
 
     def _new_learner(self, n_outputs: int = 1) -> Learner:
         return Learner(
@@ -70,6 +72,7 @@ class _Online(BaseEstimator):  # type: ignore[misc]
             radius=self.radius,
             fit_intercept=self.fit_intercept,
             n_outputs=n_outputs,
+            certificate=self.certificate,
         )
 
     @contextmanager
@@ -111,6 +114,13 @@ class _Online(BaseEstimator):  # type: ignore[misc]
         """The weighted average loss of every example *before* it was learned, over all rows since the first call."""
         check_is_fitted(self)
         return self.learner_.progressive_loss_
+
+    @property
+    def certificate_(self) -> Any:
+        """What the model can prove about its regret, over all rows since the first call."""
+        check_is_fitted(self)
+        each = [self.learner_.certify(k) for k in range(self.learner_.n_outputs)]
+        return each[0] if len(each) == 1 else each
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -165,10 +175,13 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
         Multiplies the sample weights. ``balanced`` makes all classes weigh the same in ``fit``.
     random_state : int, RandomState or None, default=None
     verbose : int, default=0
+    certificate : bool, default=None
+        Keep what a regret bound needs; by default where it is nearly free, see :class:`Learner`.
 
     Attributes
     ----------
     classes_, coef_, intercept_, n_features_in_, feature_names_in_, progressive_loss_, learner_
+    certificate_ : Certificate, or a list with one for each class where there are more than two
 
     Examples
     --------
@@ -197,6 +210,7 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
         class_weight: Any = None,
         random_state: Any = None,
         verbose: int = 0,
+        certificate: bool | None = None,
     ) -> None:
         super().__init__(
             loss,
@@ -212,6 +226,7 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
             shuffle=shuffle,
             random_state=random_state,
             verbose=verbose,
+            certificate=certificate,
         )
         self.class_weight = class_weight
 
@@ -369,6 +384,7 @@ class OnlineRegressor(RegressorMixin, _Online):  # type: ignore[misc]
         shuffle: bool = True,
         random_state: Any = None,
         verbose: int = 0,
+        certificate: bool | None = None,
     ) -> None:
         super().__init__(
             loss,
@@ -384,6 +400,7 @@ class OnlineRegressor(RegressorMixin, _Online):  # type: ignore[misc]
             shuffle=shuffle,
             random_state=random_state,
             verbose=verbose,
+            certificate=certificate,
         )
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> OnlineRegressor:

@@ -6,7 +6,7 @@ import json
 import os
 import warnings
 import zipfile
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from steelyard.files import atomic_write
 from steelyard.losses import LOSSES, Array, CustomLoss, Loss, get_loss
 from steelyard.schedules import SCHEDULES, Regularizer
 from steelyard.updates import check_update
+
+if TYPE_CHECKING:
+    from steelyard.certificate import Certificate
 
 _FORMAT = 1
 
@@ -45,6 +48,8 @@ class State(NamedTuple):
     """Weights and, under the diagonal metric, scales and sums of squared gradients: see ``_rows``."""
     scalars: Array
     """One row an output: eta0, cumulated weight, lam, sum of squared gradients, cumulated loss, …"""
+    dual: Array
+    """The sum of h*c*q, (features + 1) x outputs, where a certificate needs it beside the table; else empty."""
 
 
 class Learner:
@@ -71,6 +76,9 @@ class Learner:
         Learn a constant feature.
     n_outputs : int
         1, or the number of classes of a one-vs-rest problem, whose labels are 0 … n_outputs-1.
+    certificate : bool, optional
+        Keep what a regret bound needs; see :meth:`certify`. By default where it is nearly free: one output with center
+        ``origin``. With center ``trajectory`` it takes one more vector, and one more addition a non-zero.
 
     Examples
     --------
@@ -97,6 +105,7 @@ class Learner:
         radius: float | None = None,
         fit_intercept: bool = True,
         n_outputs: int = 1,
+        certificate: bool | None = None,
     ) -> None:
         self.loss = get_loss(loss)
         self.update = update
@@ -110,6 +119,9 @@ class Learner:
         self._eta0 = np.full(self.n_outputs, self.regularizer.eta0)
         self._rules = np.full(self.n_outputs, check_update(update, self.loss))
         self._one_vs_rest = self.n_outputs > 1
+        if certificate is None:
+            certificate = self.n_outputs == 1 and center == "origin"
+        self.certificate = bool(certificate)
         self.state: State | None = None
         self._coef: Array | None = None
 
@@ -143,8 +155,8 @@ class Learner:
         step, parameters, _ = compiled_loss(self.loss)
         params = np.tile(parameters, (self.n_outputs, 1))
         params[:, 0] = self._rules
-        params[:, 1] = self.regularizer.schedule == "gap"
-        work = np.empty(4 * self.n_outputs)
+        params[:, 1] = self.certificate or self.regularizer.schedule == "gap"
+        work = np.empty(5 * self.n_outputs)
         prediction, loss = np.empty((2, order.size * self.n_outputs))
         learn = get_kernel("learn" if self.n_outputs == 1 else "learn_many", *block.types)
         config = self._config(block)
@@ -187,7 +199,9 @@ class Learner:
         scalars[:, _ETA0] = self._eta0
         scalars[:, _LAM] = 1.0 / self._eta0
         scalars[:, _SCALE] = 1.0
-        return State(np.zeros((n_features + 1) * self._record), scalars)
+        beside = self.certificate and self.regularizer.center == "trajectory"
+        dual = np.zeros((n_features + 1) * self.n_outputs if beside else 0)
+        return State(np.zeros((n_features + 1) * self._record), scalars, dual)
 
     @property
     def _record(self) -> int:
@@ -198,10 +212,8 @@ class Learner:
         r = self.regularizer
         radius = np.inf if r.radius is None else r.radius
         flags = (r.center == "origin", r.metric == "diagonal", r.adaptive)
-        return np.array(
-            [SCHEDULES[r.schedule], r.power_t, *flags, radius, self.fit_intercept, block.dense, self._one_vs_rest],
-            dtype=np.float64,
-        )
+        more = (self.fit_intercept, block.dense, self._one_vs_rest, self.certificate)
+        return np.array([SCHEDULES[r.schedule], r.power_t, *flags, radius, *more], dtype=np.float64)
 
     # ---------------------------------------------------------------------------------------- predicting
 
@@ -287,6 +299,33 @@ class Learner:
         weight, loss = self.state.scalars[0, _WEIGHT], self.state.scalars[:, _LOSS].mean()
         return float(loss / weight) if weight > 0.0 else float("nan")
 
+    def certify(self, output: int = 0) -> Certificate:
+        """The certificate of one output: a regret bound for any comparator, over everything learned so far."""
+        from steelyard.certificate import Certificate
+
+        if not self.certificate:
+            raise ValueError("this learner keeps no certificate: make it with certificate=True")
+        if self.state is None:
+            raise ValueError("this learner has not learned anything yet: call learn first")
+        k, r = range(self.n_outputs)[output], self.regularizer
+        if r.center == "origin":
+            width = self._record
+            dual = -self.state.table.reshape(-1, width)[:, k if r.metric == "scalar" else 2 + k]
+        else:
+            dual = self.state.dual.reshape(-1, self.n_outputs)[:, k].copy()
+        s = self.state.scalars[k]
+        known = r.center == "origin" and r.metric == "scalar" and r.radius is None
+        return Certificate(
+            rounds=int(s[_ROWS]),
+            weight=float(s[_WEIGHT]),
+            total_loss=float(s[_LOSS]),
+            fenchel=float(s[_FENCHEL]),
+            dual=dual,
+            fit_intercept=self.fit_intercept,
+            delta=float(s[_DELTA]) if known else None,
+            negative_deltas=int(s[_NEGATIVE]) if known else None,
+        )
+
     # --------------------------------------------------------------------------------------- model files
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -296,7 +335,12 @@ class Learner:
             "format": _FORMAT,
             "loss": self.loss.name,
             "loss_parameters": {} if isinstance(self.loss, CustomLoss) else vars(self.loss),
-            "learner": {"update": self.update, "fit_intercept": self.fit_intercept, "n_outputs": self.n_outputs},
+            "learner": {
+                "update": self.update,
+                "fit_intercept": self.fit_intercept,
+                "n_outputs": self.n_outputs,
+                "certificate": self.certificate,
+            },
             "regularizer": vars(r),
         }
         arrays = {} if self.state is None else self.state._asdict()
@@ -333,4 +377,4 @@ class Learner:
 
 
 # Columns of State.scalars; _kernels, which cannot be imported here without Numba, has the same (a test compares them).
-_ETA0, _WEIGHT, _LAM, _ENERGY, _LOSS, _SCALE, _NORM2, _ROWS, _COLUMNS = range(9)
+_ETA0, _WEIGHT, _LAM, _ENERGY, _LOSS, _SCALE, _NORM2, _ROWS, _FENCHEL, _DELTA, _NEGATIVE, _COLUMNS = range(12)

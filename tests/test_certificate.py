@@ -1,0 +1,256 @@
+"""Certificates: never violated, whatever the data; equal to what a second look at the data gives."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import naive
+import steelyard
+from steelyard import Learner, OnlineClassifier, OnlineRegressor
+from steelyard.certificate import Certificate
+from steelyard.schedules import CENTERS, METRICS, SCHEDULES
+from steelyard.updates import UPDATES, evaluate
+from strategies import CUSTOM, VARIANTS, random_labels
+
+SLACK = 1e-9  # relative to the sums that are compared
+
+
+def stream(loss, seed, rows=60, features=4):
+    """Rows of mixed scales, repeated directions and weights, some labels against the rest."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, features)) * 10.0 ** rng.integers(-1, 1, features)
+    X[rng.random(rows) < 0.2] = X[0]
+    y = random_labels(loss, rng, rows)
+    if loss.labels == "real":
+        y /= 10.0
+    if loss.labels == "count":
+        y = np.minimum(y, 3.0)
+    weight = np.where(rng.random(rows) < 0.1, 0.0, rng.exponential(size=rows) * 10.0 ** rng.integers(-1, 2, rows))
+    return X, y, weight
+
+
+def total_loss(loss, X, y, weight, u, intercept):
+    p = X @ u + intercept
+    return float(weight @ evaluate(loss, "linearized", p, y, 0.0)[0])
+
+
+@pytest.mark.parametrize("loss", [*VARIANTS, *CUSTOM.values()], ids=lambda loss: f"{type(loss).__name__}-{loss.name}")
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_the_bound_is_never_violated(loss, data):
+    rules = [u for u in UPDATES if u != "aprox" or getattr(loss, "infimum", 0.0) is not None]
+    learner = Learner(
+        loss,
+        update=data.draw(st.sampled_from(rules)),
+        schedule=data.draw(st.sampled_from(list(SCHEDULES))),
+        metric=data.draw(st.sampled_from(METRICS)),
+        center=data.draw(st.sampled_from(CENTERS)),
+        eta0=data.draw(st.sampled_from([1e-2, 0.3, 1.0])),
+        fit_intercept=data.draw(st.booleans()),
+        certificate=True,
+    )
+    seed = data.draw(st.integers(0, 10**6))
+    X, y, weight = stream(loss, seed)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*diverges", category=RuntimeWarning)
+        trace = learner.learn(X, y, weight)
+    if not np.isfinite(trace.loss).all():
+        return  # a diverged learner has an infinite loss, and an infinite bound
+    certificate = learner.certify()
+    rng = np.random.default_rng(seed)
+    played = float(weight @ trace.loss)
+    assert certificate.total_loss == pytest.approx(played, rel=1e-12)
+    for scale in (0.0, 0.1, 1.0, 10.0):
+        u, intercept = scale * rng.normal(size=4), scale * rng.normal() * learner.fit_intercept
+        theirs = total_loss(loss, X, y, weight, u, intercept)
+        slack = SLACK * (played + abs(theirs) + abs(certificate.fenchel) + np.linalg.norm(certificate.dual) * scale)
+        assert played - theirs <= certificate.regret_bound(u, intercept) + slack
+        norm = np.hypot(np.linalg.norm(u), intercept)
+        assert certificate.regret_bound(u, intercept) <= certificate.regret_bound(radius=norm) + slack
+        assert certificate.best_loss_lower_bound(norm) <= theirs + slack
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize(("schedule", "metric", "center"), list(itertools.product(SCHEDULES, METRICS, CENTERS)))
+def test_the_sums_are_those_of_a_second_look(schedule, metric, center, outputs):
+    X, y, weight = stream(VARIANTS[1], 3)
+    assert VARIANTS[1].name == "logistic"
+    options = dict(schedule=schedule, metric=metric, center=center, eta0=0.5)
+    learner = Learner("logistic", n_outputs=outputs, certificate=True, **options)
+    classes = np.arange(len(y)) % 3
+    learner.learn(X, y if outputs == 1 else classes, weight)
+    for k in range(outputs):
+        labels = y if outputs == 1 else np.where(classes == k, 1.0, -1.0)
+        fenchel, dual = second_look(X, labels, weight, **options)
+        certificate = learner.certify(k)
+        assert certificate.fenchel == pytest.approx(fenchel, rel=1e-9)
+        np.testing.assert_allclose(certificate.dual, dual, rtol=1e-9, atol=1e-9 * np.abs(dual).max())
+
+
+def second_look(X, y, weight, **options):
+    """C_T and Z_T from the naive learner, whose surrogate slopes are told by the moves of theta."""
+    rows = np.column_stack([X, np.ones(len(X))]).tolist()
+    slopes: list[float] = []
+    original = naive.step
+
+    def spy(*arguments):
+        slopes.append(original(*arguments))
+        return slopes[-1]
+
+    naive.step = spy
+    try:
+        predictions, _ = naive.learn(rows, y.tolist(), weight.tolist(), loss="logistic", update="iwa", **options)
+    finally:
+        naive.step = original
+    learned = np.flatnonzero(weight > 0)
+    fenchel, dual = 0.0, np.zeros(X.shape[1] + 1)
+    for c, i in zip(slopes, learned, strict=True):
+        fenchel += weight[i] * (naive.value("logistic", predictions[i], y[i]) + naive.conjugate("logistic", c, y[i]))
+        dual += weight[i] * c * np.array(rows[i])
+    return fenchel, dual
+
+
+def test_delta_is_what_the_paper_defines():
+    """delta_t = H_t(g_t) - H_t(z_t), H_t(z) = ||theta_t - z||^2 / (2 lam_(t+1)) + conjugate of h*loss at z."""
+    X, y, weight = stream(VARIANTS[1], 5, rows=25)
+    for schedule, update in itertools.product(SCHEDULES, UPDATES):
+        learner = Learner("logistic", update=update, schedule=schedule, metric="scalar", center="origin", eta0=2.0)
+        total, negative = 0.0, 0
+        for i in range(len(y)):
+            theta = learner.state.table.copy() if learner.state else np.zeros(5)
+            trace = learner.learn(X[i : i + 1], y[i : i + 1], weight[i : i + 1])
+            if weight[i] == 0.0:
+                continue
+            q, h, after = np.append(X[i], 1.0), weight[i], learner._lam()[0]
+            g = naive.slope("logistic", trace.prediction[0], y[i])
+            z = theta - learner.state.table
+            c = (z @ q) / (h * (q @ q))
+
+            def H(s, theta=theta, q=q, h=h, after=after, y=y[i]):
+                return np.sum((theta - h * s * q) ** 2) / (2 * after) + h * naive.conjugate("logistic", s, y)
+
+            total += H(g) - H(c)
+            negative += H(g) - H(c) < -1e-9
+        certificate = learner.certify()
+        assert certificate.delta == pytest.approx(total, rel=1e-7, abs=1e-9)
+        if update == "linearized":
+            assert certificate.delta == pytest.approx(0.0, abs=1e-9)
+        elif schedule == "constant":
+            assert certificate.delta >= 0.0
+            assert negative == 0
+
+
+def test_certificates_survive_files_and_add_up(tmp_path):
+    X, y, weight = stream(VARIANTS[1], 6)
+    whole, part = (Learner("logistic", certificate=True) for _ in range(2))
+    whole.learn(X, y, weight)
+    part.learn(X[:30], y[:30], weight[:30])
+    part.save(tmp_path / "m")
+    part = Learner.load(tmp_path / "m")
+    first = part.certify()
+    part.learn(X[30:], y[30:], weight[30:])
+    assert part.certify().fenchel == whole.certify().fenchel
+    np.testing.assert_array_equal(part.certify().dual, whole.certify().dual)
+    other = Learner("logistic", eta0=3.0, certificate=True)
+    other.learn(X[30:], y[30:], weight[30:])
+    both = first + other.certify()
+    assert both.rounds == first.rounds + other.certify().rounds
+    u = np.ones(4)
+    assert both.regret_bound(u) == pytest.approx(first.regret_bound(u) + other.certify().regret_bound(u))
+
+
+def test_certificates_say_what_they_cannot_do():
+    with pytest.raises(ValueError, match="make it with certificate=True"):
+        Learner("logistic").certify()
+    learner = Learner("logistic", center="origin", fit_intercept=False)
+    with pytest.raises(ValueError, match="has not learned anything yet"):
+        learner.certify()
+    learner.learn(np.eye(2), [1.0, -1.0])
+    certificate = learner.certify()
+    for arguments, options, message in [
+        ((), {}, "give a comparator u, or a radius"),
+        ((np.ones(2),), {"radius": 1.0}, "and not both"),
+        ((np.ones(3),), {}, "u has 3 entries, but the learner has 2 features"),
+        ((np.ones(2), 1.0), {}, "has no intercept"),
+        ((), {"radius": -1.0}, "radius must be a finite number"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            certificate.regret_bound(*arguments, **options)
+    assert "within" in repr(certificate)
+    with pytest.raises(ValueError, match="different features"):
+        certificate + Certificate(0, 0.0, 0.0, 0.0, np.zeros(5))
+
+
+# ------------------------------------------------------------------------------------ best in hindsight
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "huber", "poisson", "squared_hinge", "exponential"])
+def test_the_best_in_hindsight_is_known_to_a_tiny_gap(loss):
+    chosen = next(each for each in VARIANTS if each.name == loss)
+    X, y, weight = stream(chosen, 8, rows=200)
+    for options in ({"radius": 0.5}, {"l2": 3.0}):
+        best = steelyard.hindsight(X, y, loss=loss, sample_weight=weight, **options)
+        assert best.total_loss == pytest.approx(total_loss(chosen, X, y, weight, best.coef, best.intercept))
+        assert best.gap <= 1e-6 * abs(best.total_loss)
+    ball = steelyard.hindsight(X, y, loss=loss, sample_weight=weight, radius=0.5)
+    assert np.hypot(np.linalg.norm(ball.coef), ball.intercept) <= 0.5 * (1 + 1e-9)
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        u = rng.normal(size=5)
+        u *= 0.5 / np.linalg.norm(u)
+        assert ball.total_loss - ball.gap <= total_loss(chosen, X, y, weight, u[:-1], u[-1]) + 1e-9
+
+
+def test_ridge_in_hindsight_is_scikit_learns():
+    from sklearn.linear_model import Ridge
+
+    X, y, weight = stream(VARIANTS[0], 9, rows=200)
+    best = steelyard.hindsight(X, y, loss="squared", l2=2.0, sample_weight=weight, fit_intercept=False)
+    theirs = Ridge(alpha=2.0, fit_intercept=False).fit(X, y, sample_weight=weight)
+    np.testing.assert_allclose(best.coef, theirs.coef_, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "hinge", "absolute"])
+def test_true_regret_is_below_the_certified_bound(loss):
+    chosen = next(each for each in VARIANTS if each.name == loss)
+    X, y, weight = stream(chosen, 10, rows=400)
+    best = steelyard.hindsight(X, y, loss=loss, sample_weight=weight, radius=1.0)
+    for update, schedule in itertools.product(UPDATES, SCHEDULES):
+        learner = Learner(loss, update=update, schedule=schedule, metric="scalar", center="origin", eta0=0.05)
+        learner.learn(X, y, weight)
+        certificate = learner.certify()
+        regret = certificate.total_loss - best.total_loss
+        slack = SLACK * (certificate.total_loss + abs(certificate.fenchel))
+        assert regret <= certificate.regret_bound(best.coef, best.intercept) + slack
+        assert certificate.best_loss_lower_bound(1.0) <= best.total_loss + slack
+
+
+def test_hindsight_refuses_what_has_no_answer():
+    for options, message in [
+        ({}, "give radius= or l2="),
+        ({"radius": 1, "l2": 1}, "not both"),
+        ({"l2": 0.0}, "l2 must be"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            steelyard.hindsight(np.eye(2), [1.0, -1.0], **options)
+
+
+def test_estimators_have_certificates():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    binary = OnlineClassifier(center="origin").fit(X, X[:, 0] > 0)
+    assert binary.certificate_.rounds == 200
+    assert binary.certificate_.average_loss == pytest.approx(binary.progressive_loss_)
+    many = OnlineClassifier(certificate=True).fit(X, np.digitize(X[:, 0], [-0.5, 0.5]))
+    assert [certificate.rounds for certificate in many.certificate_] == [200, 200, 200]
+    regressor = OnlineRegressor(certificate=True)
+    regressor.partial_fit(X[:100], X[:100, 0]).partial_fit(X[100:], X[100:, 0])
+    assert regressor.certificate_.rounds == 200
+    with pytest.raises(ValueError, match="certificate=True"):
+        OnlineClassifier().fit(X, X[:, 0] > 0).certificate_  # noqa: B018
