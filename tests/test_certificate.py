@@ -254,3 +254,58 @@ def test_estimators_have_certificates():
     assert regressor.certificate_.rounds == 200
     with pytest.raises(ValueError, match="certificate=True"):
         OnlineClassifier().fit(X, X[:, 0] > 0).certificate_  # noqa: B018
+
+
+# ------------------------------------------------------------------- the paper's own form, and the guard
+
+
+@pytest.mark.parametrize("radius", [None, 0.3])
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("loss", ["squared", "logistic", "hinge", "huber"])
+def test_the_papers_bound_term_by_term_is_the_telescoped_one(loss, schedule, radius):
+    chosen = next(each for each in VARIANTS if each.name == loss)
+    X, y, weight = stream(chosen, 11)
+    rng = np.random.default_rng(0)
+    for update in UPDATES:
+        u, intercept = 0.1 * rng.normal(size=4), 0.1 * float(rng.normal())
+        bound, certificate = steelyard.paper_bound(
+            X,
+            y,
+            u,
+            intercept,
+            sample_weight=weight,
+            loss=loss,
+            update=update,
+            schedule=schedule,
+            eta0=0.3,
+            radius=radius,
+        )
+        scale = abs(certificate.fenchel) + np.abs(bound.terms).sum() + bound.regularizer
+        assert abs(bound.total - certificate.regret_bound(u, intercept)) <= 1e-9 * scale
+        assert bound.terms.size == bound.delta.size == (weight > 0).sum()
+        if radius is None:
+            assert certificate.delta == pytest.approx(bound.delta.sum(), rel=1e-6, abs=1e-8 * scale)
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("update", ["aprox", "iwa", "proximal"])
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_the_guard_keeps_algorithm_1s_condition(schedule, update, outputs):
+    X, y, weight = stream(VARIANTS[1], 12, rows=300)
+    y = y if outputs == 1 else np.arange(300) % 3
+    options = dict(update=update, schedule=schedule, metric="scalar", center="origin", eta0=3.0, n_outputs=outputs)
+    free = Learner("logistic", certificate=True, **options)
+    guarded = Learner("logistic", certificate=True, guard=True, **options)
+    free.learn(X, y, weight)
+    guarded.learn(X, y, weight)
+    for k in range(outputs):
+        certificate = guarded.certify(k)
+        slack = 1e-12 * abs(certificate.fenchel)
+        assert certificate.delta >= -slack
+        if free.certify(k).negative_deltas:
+            assert certificate.guarded > 0
+        else:
+            assert certificate.guarded == 0
+            assert certificate.fenchel == free.certify(k).fenchel
+    if schedule == "constant" and update != "aprox":
+        assert guarded.certify().guarded == 0

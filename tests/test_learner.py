@@ -266,6 +266,7 @@ def test_a_damaged_file_is_named(tmp_path):
         (dict(radius=1.0), "radius needs metric='scalar'"),
         (dict(power_t=1.5), "power_t must be a number between 0 and 1"),
         (dict(n_outputs=0), "n_outputs must be at least 1"),
+        (dict(guard=True), "guard=True needs center='origin'"),
         (dict(loss="poisson", n_outputs=3), "no one-vs-rest form"),
     ],
 )

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from steelyard import losses as losses
     from steelyard.bank import Bank as Bank
     from steelyard.certificate import Certificate as Certificate
+    from steelyard.certificate import PaperBound as PaperBound
+    from steelyard.certificate import paper_bound as paper_bound
     from steelyard.comparators import Hindsight as Hindsight
     from steelyard.comparators import hindsight as hindsight
     from steelyard.estimators import OnlineClassifier as OnlineClassifier
@@ -37,6 +39,8 @@ _HOME = {
     "State": "learner",
     "Trace": "learner",
     "Certificate": "certificate",
+    "PaperBound": "certificate",
+    "paper_bound": "certificate",
     "CustomLoss": "losses",
     "Loss": "losses",
     "Hindsight": "comparators",

@@ -45,11 +45,12 @@ ROWS = 7  # rows learned
 FENCHEL = 8  # sum of h * (loss(p) + conjugate(c)), for the certificate
 DELTA = 9  # sum of delta_t = H_t(g_t) - H_t(z_t), scalar metric and center "origin"
 NEGATIVE = 10  # how many of them are negative
-COLUMNS = 11
+GUARDED = 11  # how often the guard took another slope
+COLUMNS = 12
 
 # Entries of ``config``, the same for all learners of a kernel call.
-SCHEDULE, POWER_T, ORIGIN, DIAGONAL, ADAPTIVE, RADIUS, INTERCEPT, DENSE, CLASSES, CERTIFY = range(10)
-ENTRIES = 10
+SCHEDULE, POWER_T, ORIGIN, DIAGONAL, ADAPTIVE, RADIUS, INTERCEPT, DENSE, CLASSES, CERTIFY, GUARD = range(11)
+ENTRIES = 11
 
 _LARGE = 1e300
 AHEAD = 4  # rows between fetching a row and learning it
@@ -143,17 +144,36 @@ def _project(state, k, table, radius):
 
 
 @jit
-def _certify(state, k, h, p, slope, c, gap, a, lam, after, capped):
-    """Add a round to the certificate: h (loss(p) + conjugate(c)), and what the surrogate slope saved, delta_t.
+def _delta(h, p, slope, c, gap, a, ratio):
+    """delta_t = H_t(g_t) - H_t(z_t): by how much c beats the slope in the round's term of the bound.
 
-    delta_t = H_t(g_t) - H_t(z_t) for psi_(t+1) = after/2 ||x||^2, where x_t was played with lam; see docs/theory.md.
+    x_t was played with lam_t, H_t measures with lam_(t+1), and ratio = lam_t / lam_(t+1).
     """
+    return h * ((slope - c) * p * (1.0 - ratio) - gap + 0.5 * a * ratio * (slope - c) * (slope + c))
+
+
+@jit
+def _certify(state, k, h, p, slope, c, gap, a, ratio, capped):
+    """Add a round to the certificate: h (loss(p) + conjugate(c)), and delta_t."""
     state[k, FENCHEL] += math.inf if capped else h * (gap + c * p)
-    ratio = lam / after
-    delta = h * ((slope - c) * p * (1.0 - ratio) - gap + 0.5 * a * ratio * (slope - c) * (slope + c))
+    delta = _delta(h, p, slope, c, gap, a, ratio)
     state[k, DELTA] += delta
     if delta < 0.0:
         state[k, NEGATIVE] += 1.0
+
+
+@jit
+def _guarded(state, k, step, params, h, p, y, a, ratio, value, slope, c, gap):
+    """(c, gap) that satisfy H_t(z_t) <= H_t(g_t): c itself, the rule from theta_t/lam_(t+1), or the slope."""
+    delta = _delta(h, p, slope, c, gap, a, ratio)
+    if not delta < 0.0:
+        return c, gap
+    state[k, GUARDED] += 1.0
+    there, _, other, other_gap = call_step(step, p * ratio, y, a * ratio, params, k)
+    other_gap = max(0.0, value - there + other_gap - other * p * (1.0 - ratio))  # seen from p
+    if _delta(h, p, slope, other, other_gap, a, ratio) > 0.0:
+        return other, other_gap
+    return slope, 0.0
 
 
 @jit
@@ -180,6 +200,7 @@ def learn(step, params, data, indices, indptr, order, y, weight, table, state, d
     intercept = config[INTERCEPT]
     dense = config[DENSE] != 0.0
     certify = config[CERTIFY] != 0.0
+    guard = config[GUARD] != 0.0
     last = table.size - 1  # the intercept, under the scalar metric
     s = state[0]
     # in registers while the loop runs: the compiler cannot know that weights and state do not overlap
@@ -213,6 +234,14 @@ def learn(step, params, data, indices, indptr, order, y, weight, table, state, d
         losses[i] = value
         if h == 0.0:
             continue
+        lam_gap, energy = _grow(schedule, adaptive, eta0, lam_gap, energy, h, slope, c, gap, a, norm2)
+        seen += h
+        if certify or guard:
+            ratio = lam / _lam(schedule, power_t, adaptive, eta0, seen, lam_gap, energy)
+            if guard:
+                c, gap = _guarded(state, 0, step, params, h, p, y[row], a, ratio, value, slope, c, gap)
+            if certify:
+                _certify(state, 0, h, p, slope, c, gap, a, ratio, a >= _LARGE)
         change = -c * (rate * lam if origin else rate / factor)
         if radius < math.inf:
             s[NORM2] += change * (2.0 * p / factor + change * norm2)
@@ -224,17 +253,12 @@ def learn(step, params, data, indices, indptr, order, y, weight, table, state, d
             else:
                 sparse_add(data, indices, lo, hi, table, change)
             table[last] += intercept * change
-        lam_gap, energy = _grow(schedule, adaptive, eta0, lam_gap, energy, h, slope, c, gap, a, norm2)
-        if certify:
-            after = _lam(schedule, power_t, adaptive, eta0, seen + h, lam_gap, energy)
-            _certify(state, 0, h, p, slope, c, gap, a, lam, after, a >= _LARGE)
-            if dual.size:
-                if dense:
-                    dense_add(data, lo, hi, dual, h * c)
-                else:
-                    sparse_add(data, indices, lo, hi, dual, h * c)
-                dual[dual.size - 1] += intercept * h * c
-        seen += h
+        if certify and dual.size:
+            if dense:
+                dense_add(data, lo, hi, dual, h * c)
+            else:
+                sparse_add(data, indices, lo, hi, dual, h * c)
+            dual[dual.size - 1] += intercept * h * c
         total += h * value
         rows += 1.0
         if radius < math.inf:
@@ -260,6 +284,7 @@ def learn_many(
     dense = config[DENSE] != 0.0
     classes = config[CLASSES] != 0.0
     certify = config[CERTIFY] != 0.0
+    guard = config[GUARD] != 0.0
     size = state.shape[0]
     last = table[table.size - size :]  # the intercept's weights, under the scalar metric
     p = work[:size]
@@ -291,29 +316,26 @@ def learn_many(
             value, slope, c, gap = call_step(step, p[k], _label(y[row], k, classes), a, params, k)
             predictions[i * size + k] = p[k]
             losses[i * size + k] = value
-            change[k] = -c * (rate * lam if origin else rate / factor)
-            energy[k] = h * slope * slope
-            if h != 0.0:
-                if radius < math.inf:
-                    state[k, NORM2] += change[k] * (2.0 * p[k] / factor + change[k] * norm2[k])
+            if not frozen:
                 state[k, LAM], state[k, ENERGY] = _grow(
                     schedule, adaptive, state[k, ETA0], state[k, LAM], state[k, ENERGY], h, slope, c, gap, a, norm2[k]
                 )
-                if certify:
-                    after = _lam(
-                        schedule,
-                        power_t,
-                        adaptive,
-                        state[k, ETA0],
-                        state[k, WEIGHT] + h,
-                        state[k, LAM],
-                        state[k, ENERGY],
-                    )
-                    _certify(state, k, h, p[k], slope, c, gap, a, lam, after, a >= _LARGE)
-                    push[k] = h * c
                 state[k, WEIGHT] += h
+                if certify or guard:
+                    eta0, seen = state[k, ETA0], state[k, WEIGHT]
+                    ratio = lam / _lam(schedule, power_t, adaptive, eta0, seen, state[k, LAM], state[k, ENERGY])
+                    if guard:
+                        label = _label(y[row], k, classes)
+                        c, gap = _guarded(state, k, step, params, h, p[k], label, a, ratio, value, slope, c, gap)
+                    if certify:
+                        _certify(state, k, h, p[k], slope, c, gap, a, ratio, a >= _LARGE)
                 state[k, LOSS] += h * value
                 state[k, ROWS] += 1.0
+            push[k] = h * c
+            energy[k] = h * slope * slope
+            change[k] = -c * (rate * lam if origin else rate / factor)
+            if radius < math.inf and not frozen:
+                state[k, NORM2] += change[k] * (2.0 * p[k] / factor + change[k] * norm2[k])
         if frozen:
             continue
         if diagonal:

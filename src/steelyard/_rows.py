@@ -176,6 +176,13 @@ def _inverse_metric(table, base, at, adaptive):
 
 
 @jit
+def _count(table, at, energy):
+    """Add to a sum of squared gradients; an overflow, or the NaN of a diverged learner, leaves it as it is."""
+    if table[at] + energy < 1e300:
+        table[at] += energy
+
+
+@jit
 def meet(table, base, q, size, origin, adaptive, frozen, p, norm2):
     """Add a feature's part of every prediction and of every ||q||^2 in the metric.
 
@@ -197,7 +204,7 @@ def move(table, base, q, size, origin, adaptive, factor, energy):
         at = base + TWO + k
         table[at] += factor[k] * q * (1.0 if origin else _inverse_metric(table, base, at + size, adaptive))
         if adaptive:
-            table[at + size] += energy[k] * q * q
+            _count(table, at + size, energy[k] * q * q)
 
 
 @jit
@@ -232,7 +239,7 @@ def move_single(data, indices, lo, hi, table, intercept, flags, factor, energy):
             r = 1.0 if origin else _inverse_metric(table, base, base + THREE, adaptive)
             table[base + TWO] += factor * q * r
             if adaptive:
-                table[base + THREE] += energy * q * q
+                _count(table, base + THREE, energy * q * q)
 
 
 @jit

@@ -79,6 +79,9 @@ class Learner:
     certificate : bool, optional
         Keep what a regret bound needs; see :meth:`certify`. By default where it is nearly free: one output with center
         ``origin``. With center ``trajectory`` it takes one more vector, and one more addition a non-zero.
+    guard : bool
+        Keep Algorithm 1's condition H_t(z_t) <= H_t(g_t) also where lam grows, by taking another surrogate slope where
+        the update's own breaks it.
 
     Examples
     --------
@@ -106,6 +109,7 @@ class Learner:
         fit_intercept: bool = True,
         n_outputs: int = 1,
         certificate: bool | None = None,
+        guard: bool = False,
     ) -> None:
         self.loss = get_loss(loss)
         self.update = update
@@ -122,6 +126,11 @@ class Learner:
         if certificate is None:
             certificate = self.n_outputs == 1 and center == "origin"
         self.certificate = bool(certificate)
+        if guard and (center, metric, radius) != ("origin", "scalar", None):
+            raise ValueError(
+                "guard=True needs center='origin', metric='scalar' and no radius, which Algorithm 1's condition is about"
+            )
+        self.guard = bool(guard)
         self.state: State | None = None
         self._coef: Array | None = None
 
@@ -155,7 +164,7 @@ class Learner:
         step, parameters, _ = compiled_loss(self.loss)
         params = np.tile(parameters, (self.n_outputs, 1))
         params[:, 0] = self._rules
-        params[:, 1] = self.certificate or self.regularizer.schedule == "gap"
+        params[:, 1] = self.certificate or self.guard or self.regularizer.schedule == "gap"
         work = np.empty(5 * self.n_outputs)
         prediction, loss = np.empty((2, order.size * self.n_outputs))
         learn = get_kernel("learn" if self.n_outputs == 1 else "learn_many", *block.types)
@@ -212,7 +221,7 @@ class Learner:
         r = self.regularizer
         radius = np.inf if r.radius is None else r.radius
         flags = (r.center == "origin", r.metric == "diagonal", r.adaptive)
-        more = (self.fit_intercept, block.dense, self._one_vs_rest, self.certificate)
+        more = (self.fit_intercept, block.dense, self._one_vs_rest, self.certificate, self.guard)
         return np.array([SCHEDULES[r.schedule], r.power_t, *flags, radius, *more], dtype=np.float64)
 
     # ---------------------------------------------------------------------------------------- predicting
@@ -324,6 +333,7 @@ class Learner:
             fit_intercept=self.fit_intercept,
             delta=float(s[_DELTA]) if known else None,
             negative_deltas=int(s[_NEGATIVE]) if known else None,
+            guarded=int(s[_GUARDED]),
         )
 
     # --------------------------------------------------------------------------------------- model files
@@ -340,6 +350,7 @@ class Learner:
                 "fit_intercept": self.fit_intercept,
                 "n_outputs": self.n_outputs,
                 "certificate": self.certificate,
+                "guard": self.guard,
             },
             "regularizer": vars(r),
         }
@@ -377,4 +388,4 @@ class Learner:
 
 
 # Columns of State.scalars; _kernels, which cannot be imported here without Numba, has the same (a test compares them).
-_ETA0, _WEIGHT, _LAM, _ENERGY, _LOSS, _SCALE, _NORM2, _ROWS, _FENCHEL, _DELTA, _NEGATIVE, _COLUMNS = range(12)
+_ETA0, _WEIGHT, _LAM, _ENERGY, _LOSS, _SCALE, _NORM2, _ROWS, _FENCHEL, _DELTA, _NEGATIVE, _GUARDED, _COLUMNS = range(13)
