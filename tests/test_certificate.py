@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import warnings
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 import naive
 import steelyard
-from steelyard import Learner, OnlineClassifier, OnlineRegressor
+from steelyard import Bank, Learner, OnlineClassifier, OnlineRegressor, cli
 from steelyard.certificate import Certificate
 from steelyard.schedules import CENTERS, METRICS, SCHEDULES
 from steelyard.updates import UPDATES, evaluate
@@ -309,3 +310,42 @@ def test_the_guard_keeps_algorithm_1s_condition(schedule, update, outputs):
             assert certificate.fenchel == free.certify(k).fenchel
     if schedule == "constant" and update != "aprox":
         assert guarded.certify().guarded == 0
+
+
+def test_a_bank_has_a_certificate_for_each_learner():
+    X, y, weight = stream(VARIANTS[0], 13)
+    bank = Bank("squared", updates=("linearized", "iwa"), eta0=[0.01, 0.1], metric="scalar", certificate=True)
+    bank.learn(X, y, weight)
+    for k, (update, rate) in enumerate(itertools.product(("linearized", "iwa"), (0.01, 0.1))):
+        alone = Learner("squared", update=update, eta0=rate, metric="scalar", certificate=True)
+        alone.learn(X, y, weight)
+        assert bank.certify(k).fenchel == pytest.approx(alone.certify().fenchel, rel=1e-9)
+        np.testing.assert_allclose(bank.certify(k).dual, alone.certify().dual, rtol=1e-9)
+
+
+# -------------------------------------------------------------------------------------- the command line
+
+
+def test_the_certify_command(tmp_path, capsys):
+    arguments = ["certify", "iris_petal", "breast_cancer", "--eta0", "1", "10", "--output", str(tmp_path / "figures")]
+    assert cli.main(arguments) == 0
+    text = capsys.readouterr().out
+    assert text.count("best in hindsight") == 4
+    rows = [line.split("|") for line in text.splitlines() if re.match(r"\| +(linearized|aprox|iwa|proximal)", line)]
+    assert len(rows) == 16
+    for row in rows:
+        assert float(row[3]) <= float(row[4])  # true regret and certified bound
+    for block in range(4):
+        bounds = {row[1].strip(): float(row[4]) for row in rows[4 * block : 4 * block + 4]}
+        assert bounds["proximal"] <= bounds["linearized"]
+    assert (tmp_path / "figures" / "regret-breast_cancer-10.png").stat().st_size > 10_000
+
+
+def test_certify_takes_files_and_the_guard(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    lines = [f"{1 + (v > 0)} 1:{v:.4f} 2:{rng.normal():.4f}\n" for v in rng.normal(size=200)]
+    (tmp_path / "mine").write_text("".join(lines))
+    assert cli.main(["certify", str(tmp_path / "mine"), "--guard", "--loss", "hinge", "--schedule", "power"]) == 0
+    assert "mine: hinge loss" in capsys.readouterr().out
+    assert cli.main(["certify", "nothing"]) == 2
+    assert "unknown data set 'nothing'" in capsys.readouterr().err

@@ -52,6 +52,25 @@ def _parser() -> argparse.ArgumentParser:
     paper.add_argument("--output", default="paper", metavar="DIR", help="where the results go (default: paper)")
     paper.set_defaults(run=_paper)
 
+    certify = commands.add_parser(
+        "certify",
+        help="regret and its certified bounds on data sets",
+        description="Run every update on a data set and compare its true regret with the bound that it certifies.",
+    )
+    certify.add_argument("sets", nargs="+", metavar="DATA", help="data sets by name, or LIBSVM files")
+    certify.add_argument("--data", metavar="DIR", help="folder with LIBSVM files (default: the cache folder)")
+    certify.add_argument("--loss", help="default: squared for regression, logistic for two classes")
+    certify.add_argument(
+        "--eta0", type=float, nargs="+", default=[1.0], metavar="RATE", help="initial rates (default 1)"
+    )
+    certify.add_argument("--schedule", default="gap", choices=("gap", "constant", "power", "adagrad-norm"))
+    certify.add_argument(
+        "--guard", action="store_true", help="keep Algorithm 1's condition where the regularizer grows"
+    )
+    certify.add_argument("--seed", type=int, default=0)
+    certify.add_argument("--output", metavar="DIR", help="also draw regret against rounds into this folder")
+    certify.set_defaults(run=_certify)
+
     data = commands.add_parser("data", help="list or fetch data sets").add_subparsers(
         title="commands", metavar="COMMAND", required=True
     )
@@ -85,6 +104,41 @@ def _paper(options: argparse.Namespace) -> int:
         results = paper.run(names, settings, options.output, data=options.data, n_jobs=options.jobs, progress=progress)
     claims = report.write(options.output, results, settings, report.source_of(names))
     print(f"{sum(claim.holds for claim in claims)} of {len(claims)} claims hold. The page: {options.output}/index.html")
+    return 0
+
+
+def _certify(options: argparse.Namespace) -> int:
+    import os
+
+    from steelyard import certify, datasets, paper
+
+    for name in options.sets:
+        if os.path.isfile(name):
+            task, X, y = datasets.load_file(name)
+        else:
+            task, X, y = datasets.load(name, options.data)
+        X, y = paper.normalise(task, X, y)
+        for eta0 in options.eta0:
+            loss = options.loss or paper.LOSS[task]
+            best, runs = certify.courses(
+                X, y, loss=loss, eta0=eta0, schedule=options.schedule, seed=options.seed, guard=options.guard
+            )
+            title = os.path.basename(name)
+            print(f"\n{title}: {loss} loss, η₀ = {eta0:g}, {options.schedule} schedule, {len(y)} rounds")
+            print(f"best in hindsight: average loss {best.total_loss / len(y):.6g}, to {best.gap / len(y):.1g}\n")
+            rows = [
+                certify.HEADS,
+                tuple("---:" if i else "---" for i in range(len(certify.HEADS))),
+                *certify.table(runs),
+            ]
+            widths = [max(len(row[i]) for row in rows) for i in range(len(certify.HEADS))]
+            for row in rows:
+                print("| " + " | ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) + " |")
+            if options.output:
+                from steelyard import plots
+
+                os.makedirs(options.output, exist_ok=True)
+                plots.save(plots.figure_regret(title, eta0, runs), options.output, f"regret-{title}-{eta0:g}")
     return 0
 
 

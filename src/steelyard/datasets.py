@@ -137,12 +137,20 @@ def load(name: str, folder: str | os.PathLike[str] | None = None) -> tuple[str, 
         raise ValueError(
             f"{path} has {X.shape[0]} rows, but {name} has {known.rows}: the file is cut off or another one"
         )
-    if known.task == "classification":
-        labels = np.unique(y)
-        if labels.size != 2:
-            raise ValueError(f"{path} has {labels.size} different labels, but {name} has 2")
-        y = np.where(y == labels[1], 1.0, -1.0)
-    return known.task, X, y
+    if known.task == "classification" and np.unique(y).size != 2:
+        raise ValueError(f"{path} has {np.unique(y).size} different labels, but {name} has 2")
+    return known.task, X, _signs(y) if known.task == "classification" else y
+
+
+def load_file(path: str | os.PathLike[str]) -> tuple[str, Any, Array]:
+    """The same of any LIBSVM file; with two different labels it is classification, with more regression."""
+    X, y = read_libsvm(path)
+    two = np.unique(y).size == 2
+    return ("classification", X, _signs(y)) if two else ("regression", X, y)
+
+
+def _signs(y: Array) -> Array:
+    return np.where(y == y.max(), 1.0, -1.0)
 
 
 def _known(name: str) -> DataSet:

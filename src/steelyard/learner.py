@@ -128,7 +128,7 @@ class Learner:
         self.certificate = bool(certificate)
         if guard and (center, metric, radius) != ("origin", "scalar", None):
             raise ValueError(
-                "guard=True needs center='origin', metric='scalar' and no radius, which Algorithm 1's condition is about"
+                "guard=True needs center='origin', metric='scalar' and no radius: Algorithm 1's condition is for those"
             )
         self.guard = bool(guard)
         self.state: State | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from steelyard.certify import Course
 from steelyard.losses import Array
 from steelyard.sweeps import SweepResult
 from steelyard.updates import step
@@ -167,6 +169,29 @@ def figure_weighted_stream(weights: Array, losses: dict[str, Array]) -> Figure:
         ax.set_ylabel("final weighted average logistic loss")
         ax.set_title("breast_cancer with a few heavy examples: one pass, rate 1")
         ax.legend()
+    return figure
+
+
+def figure_regret(name: str, eta0: float, runs: Sequence[Course]) -> Figure:
+    """True regret (full) and certified bound (dashed) against the round, with the slope of √T for the eye."""
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(6.8, 4.4), layout="constrained")
+        ax = figure.subplots()
+        for run in runs:
+            ax.plot(run.rounds, np.where(run.regret > 0, run.regret, np.nan), color=COLORS[run.update], lw=1.8)
+            ax.plot(run.rounds, np.where(run.bound > 0, run.bound, np.nan), color=COLORS[run.update], lw=1.4, ls="--")
+            ax.plot([], [], color=COLORS[run.update], lw=1.8, label=NAMES[run.update])
+        ax.plot([], [], color="k", lw=1.8, label="true regret")
+        ax.plot([], [], color="k", lw=1.4, ls="--", label="certified bound")
+        rounds = runs[0].rounds
+        middle = np.median([run.bound[-1] for run in runs if np.isfinite(run.bound[-1])])
+        ax.plot(rounds, middle * np.sqrt(rounds / rounds[-1]), color="0.6", lw=1, ls=":", label="slope of √T")
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        ax.set_xlabel("rounds T")
+        ax.set_ylabel("regret against the best model in hindsight")
+        ax.set_title(f"{name}: regret and its certified bound, η₀ = {eta0:g}")
+        ax.legend(ncols=2, fontsize=8)
     return figure
 
 
