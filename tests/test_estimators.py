@@ -210,7 +210,8 @@ def test_a_users_loss_in_an_estimator():
         (OnlineClassifier(passes=0), [0, 1, 0, 1], "passes must be an integer of at least 1, got 0"),
         (OnlineClassifier(class_weight="even"), [0, 1, 0, 1], "class_weight must be a dict, 'balanced' or None"),
         (OnlineClassifier(class_weight={7: 2.0}), [0, 1, 0, 1], "class_weight names 7, not one of the classes"),
-        (OnlineClassifier(class_weight={1: -2.0}), [0, 1, 0, 1], "sample_weight is -2.0 in row 1"),
+        (OnlineClassifier(class_weight={1: -2.0}), [0, 1, 0, 1], "class_weight must hold finite numbers"),
+        (OnlineClassifier(class_weight=[1, 2]), [0, 1, 0, 1], "class_weight must be a dict"),
     ],
 )
 def test_bad_fits_are_named(estimator, y, message):
@@ -248,14 +249,30 @@ def test_a_failed_partial_fit_leaves_no_trace(X, y, options, message, fitted):
 def test_unfitted_use_and_first_calls():
     with pytest.raises(NotFittedError):
         OnlineClassifier().predict([[1.0]])
-    with pytest.raises(NotFittedError):
-        OnlineRegressor().progressive_loss_  # noqa: B018
+    for name in ("progressive_loss_", "coef_", "intercept_", "certificate_"):
+        with pytest.raises(NotFittedError):
+            getattr(OnlineRegressor(), name)
     with pytest.raises(ValueError, match="first call of partial_fit needs classes="):
         OnlineClassifier().partial_fit([[1.0]], [1])
     with pytest.raises(ValueError, match="at least two classes"):
         OnlineClassifier().partial_fit([[1.0]], [1], classes=[1])
     with pytest.raises(ValueError, match="never has"):
         OnlineClassifier(class_weight="balanced").partial_fit([[1.0]], [1], classes=[0, 1])
+
+
+def test_an_index_twice_in_a_row_is_one_feature():
+    twice = sp.csr_matrix((np.array([1.0, 1.0, 2.0]), np.array([0, 0, 1]), np.array([0, 2, 3])), shape=(2, 2))
+    y = [0, 1]
+    np.testing.assert_allclose(
+        OnlineClassifier(shuffle=False).fit(twice, y).coef_,
+        OnlineClassifier(shuffle=False).fit(twice.toarray(), y).coef_,
+    )
+
+
+def test_one_weight_for_all_rows(cancer):
+    X, y = cancer
+    one = OnlineClassifier(random_state=0).fit(X, y, sample_weight=3)
+    np.testing.assert_array_equal(one.coef_, OnlineClassifier(random_state=0).fit(X, y, np.full(len(y), 3.0)).coef_)
 
 
 def test_verbose_tells_each_pass(capsys, cancer):

@@ -245,8 +245,18 @@ def test_a_users_loss_is_asked_for_when_loading(tmp_path):
 
 def test_a_damaged_file_is_named(tmp_path):
     (tmp_path / "m").write_bytes(b"not a model")
-    with pytest.raises(ValueError, match="m is not a Steelyard model file"):
-        Learner.load(tmp_path / "m")
+    np.save(tmp_path / "a.npy", np.ones(3))
+    np.savez(tmp_path / "b.npz", header=np.array("{}"))
+    np.savez(tmp_path / "c.npz", header=np.array("[1]"))
+    for name in ("m", "a.npy", "b.npz", "c.npz"):
+        with pytest.raises(ValueError, match=f"{name} is not a Steelyard model file"):
+            Learner.load(tmp_path / name)
+    learner = Learner("squared")
+    learner.learn([[1.0, 2.0]], [1.0])
+    learner.state = learner.state._replace(scalars=learner.state.scalars[:, :3])
+    learner.save(tmp_path / "cut")
+    with pytest.raises(ValueError, match="cut is damaged: its arrays do not fit together"):
+        Learner.load(tmp_path / "cut")
 
 
 # -------------------------------------------------------------------------------------------- bad input
@@ -255,7 +265,8 @@ def test_a_damaged_file_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (dict(loss="log"), "unknown loss 'log'; choose one of squared, logistic"),
+        (dict(loss="smooth"), "unknown loss 'smooth'; choose one of squared, logistic"),
+        (dict(loss="log_loss"), "what others call 'log_loss' is 'logistic' here"),
         (dict(update="sgd"), "unknown update 'sgd'; choose one of linearized, aprox, iwa, proximal"),
         (dict(schedule="fast"), "unknown schedule 'fast'; choose one of constant, power, adagrad-norm, gap"),
         (dict(metric="full"), "unknown metric 'full'; choose one of scalar, diagonal"),
@@ -376,9 +387,45 @@ def test_what_a_users_loss_lacks_is_refused_by_name():
         CustomLoss(lambda p, y: 0.0, None)
     with pytest.raises(ValueError, match="unknown labels='any'"):
         CustomLoss(lambda p, y: 0.0, lambda p, y: 0.0, labels="any")
-    broken = CustomLoss(lambda p, y: open("file"), lambda p, y: 0.0)  # noqa: SIM115
+    names = {"zero": 0.0}
+    broken = CustomLoss(lambda p, y: names["zero"], lambda p, y: 0.0)
     with pytest.raises(TypeError, match="the value of a CustomLoss could not be compiled"):
         Learner(broken).learn(X3, Y4)
+
+
+@pytest.mark.parametrize(
+    ("value", "slope", "message"),
+    [
+        (lambda p, y: 1 / 0, lambda p, y: 0.0, "value or slope failed at p=-2.0, y=0.0: division by zero"),
+        (lambda p: p, lambda p, y: 0.0, "value or slope failed"),
+        (lambda p, y: p * p / 2, lambda p, y: np.nan, "not a finite number at p=-2.0"),
+        (lambda p, y: p**4, lambda p, y: p, "slope\\(-2.0, 0.0\\) is -2, but value rises by -32"),
+        (lambda p, y: -p * p / 2, lambda p, y: -p, "it is not convex"),
+    ],
+)
+def test_a_users_mistakes_are_found_when_the_loss_is_made(value, slope, message):
+    with pytest.raises(ValueError, match=message):
+        CustomLoss(value, slope)
+
+
+def test_orders_are_checked_and_converted():
+    learner = Learner("logistic")
+    learner.learn(X3, Y4, order=[3, 0])
+    expected = Learner("logistic")
+    expected.learn(X3[[3, 0]], Y4[[3, 0]])
+    np.testing.assert_array_equal(learner.coef_, expected.coef_)
+    learner.learn(X3, Y4, order=np.arange(4, dtype=np.int32)[::-1])
+    before = learner.coef_
+    for order, message in [
+        ([4], "order names row 4, but X has rows 0 … 3"),
+        ([-1], "order names row -1"),
+        ([10**9], "order names row 1000000000"),
+        ([0.5], "a list of row numbers, got 1 dimensions of float64"),
+        ([[0]], "got 2 dimensions"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            learner.learn(X3, Y4, order=order)
+    np.testing.assert_array_equal(learner.coef_, before)
 
 
 def test_loss_parameters_are_checked():

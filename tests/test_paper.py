@@ -102,6 +102,7 @@ def test_diverging_learners_are_results(small, tmp_path):
     assert ax.get_xlabel()
     assert ax.get_ylabel()
     assert ax.get_title()
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["linearized", "IWA"]
     assert "diverges" in [text.get_text().split(": ")[1].split(" at")[0] for text in ax.texts]
 
 
@@ -109,6 +110,7 @@ def test_wrong_sweeps_are_refused(small):
     for options, message in [
         (dict(repeats=0), "repeats must be at least 1"),
         (dict(updates=()), "updates must be a list"),
+        (dict(updates="iwa"), "updates must be a list of update names, got 'iwa'"),
         (dict(updates=("sgd",)), "unknown update 'sgd'"),
         (dict(eta0=[1.0, -1.0]), "eta0 must be a finite number > 0, got -1.0"),
         (dict(schedule="x"), "unknown schedule"),
@@ -262,6 +264,15 @@ def test_a_second_run_starts_from_what_is_there(page, tmp_path, monkeypatch):
     assert (tmp_path / "again" / "results.csv").read_bytes() == before
 
 
+def test_damaged_shuffles_are_run_again(page, tmp_path):
+    shutil.copytree(page, tmp_path / "again")
+    first, second = sorted((tmp_path / "again" / "shuffles").iterdir())[:2]
+    first.write_bytes(b"junk")
+    second.write_bytes(b"")
+    assert cli.main(["paper", *ARGUMENTS, "--output", str(tmp_path / "again")]) == 0
+    assert (tmp_path / "again" / "results.csv").read_bytes() == (page / "results.csv").read_bytes()
+
+
 def test_an_interrupted_run_goes_on(tmp_path, page):
     sets = ["--sets", "digits_odd", "--rates", "25", "--repeats", "40", "--jobs", "1"]
     command = [sys.executable, "-m", "steelyard", "paper", *sets, "--output", str(tmp_path / "cut")]
@@ -304,6 +315,13 @@ def test_the_command_line_is_kind(capsys, tmp_path):
     assert cli.main(["paper", "--sets", "nothing", "--output", str(tmp_path / "o")]) == 2
     assert "unknown data set 'nothing'" in capsys.readouterr().err
     assert cli.main(["paper", "--rates", "1", "--output", str(tmp_path / "o")]) == 2
+
+
+def test_output_into_a_pipe_that_closes():
+    command = f"{sys.executable} -m steelyard data list | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert done.stdout.startswith("name")
+    assert "Broken pipe" not in done.stderr
 
 
 # ------------------------------------------------------------------------------------- a real browser

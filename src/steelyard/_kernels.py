@@ -383,6 +383,22 @@ def conjugates(conjugate, params, s, y, out):
         out[i] = call_conjugate(conjugate, s[i], y[i], params)
 
 
+def inspect(indices, indptr, found):
+    """found = (one more than the largest index, indices that are not above the one before them in their row)."""
+    above = np.uint64(0)
+    disorder = np.uint64(0)
+    for i in range(indptr.size - 1):
+        lo, hi = indptr[i], indptr[i + 1]
+        if hi == lo:
+            continue
+        top = np.uint64(indices[lo])
+        for e in range(lo + ONE, hi):
+            disorder += np.uint64(indices[e] <= indices[e - ONE])
+            top = max(top, np.uint64(indices[e]))
+        above = max(above, top + ONE if top + ONE > top else top)
+    found[0], found[1] = above, disorder
+
+
 @jit
 def _mix(z):
     """A bijection of 64 bits that leaves no pattern (the finalizer of splitmix64)."""

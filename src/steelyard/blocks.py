@@ -66,12 +66,29 @@ def _sparse_block(X: Any) -> Block:
     data = X.data if X.data.dtype in (np.float32, np.float64) else X.data.astype(np.float64)
     rows, features = X.shape
     indices, indptr = np.ascontiguousarray(X.indices), np.ascontiguousarray(X.indptr)
+    if indices.dtype not in (np.int32, np.int64):
+        indices = indices.astype(np.int64)
     if indptr.size != rows + 1 or indptr[0] != 0 or indptr[-1] > data.size or np.any(indptr[1:] < indptr[:-1]):
         raise ValueError("X is not a valid CSR matrix: its indptr does not cut its data into rows")
     unsigned = indices.view(f"u{indices.dtype.itemsize}")  # negative indices become huge ones
-    if unsigned.size and unsigned.max() >= features:
+    block = Block(np.ascontiguousarray(data), unsigned, indptr.astype(np.uint64), features, False)
+    largest, disorder = _inspect(block)
+    if largest > features:
         raise ValueError(f"X is not a valid CSR matrix: a column index is outside 0 … {features - 1}")
-    return Block(np.ascontiguousarray(data), unsigned, indptr.astype(np.uint64), features, False)
+    if disorder and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()  # an index twice in a row is one feature, with the sum of the two values
+        return _sparse_block(X)
+    return block
+
+
+def _inspect(block: Block) -> tuple[int, int]:
+    """One more than the largest index, and how many indices are not above the one before them in their row."""
+    from steelyard._library import get_kernel
+
+    found = np.zeros(2, np.uint64)
+    get_kernel("inspect", "f8", block.types[1])(block.indices, block.indptr, found)
+    return int(found[0]), int(found[1])
 
 
 def check_finite(block: Block) -> None:
@@ -97,6 +114,17 @@ def refuse_rows(block: Block, rows: NDArray[Any]) -> None:
         raise ValueError(f"X holds {values[at]} in row {row}, column {column}: {what}")
 
 
+def check_order(order: Any, rows: int) -> NDArray[np.int64]:
+    """Row numbers in the order to take them, each of them one of the rows."""
+    values = np.asarray(order)
+    if values.ndim != 1 or values.dtype.kind not in "iu":
+        raise ValueError(f"order must be a list of row numbers, got {values.ndim} dimensions of {values.dtype}")
+    bad = np.flatnonzero((values < 0) | (values >= rows))
+    if bad.size:
+        raise ValueError(f"order names row {values[bad[0]]}, but X has rows 0 … {rows - 1}")
+    return np.ascontiguousarray(values, dtype=np.int64)
+
+
 def check_labels(y: Any, loss: Loss, rows: int) -> Array:
     """Labels as contiguous float64, one a row, all of them in the loss's domain."""
     values = np.ascontiguousarray(y, dtype=np.float64)
@@ -113,9 +141,8 @@ def check_weights(sample_weight: Any, rows: int) -> Array:
     """Importance weights as contiguous float64, one a row, finite and not negative; ones where there are none."""
     if sample_weight is None:
         return np.ones(rows)
-    values = np.ascontiguousarray(sample_weight, dtype=np.float64)
-    if values.ndim == 0:
-        values = np.full(rows, float(values))
+    values = np.asarray(sample_weight, dtype=np.float64)
+    values = np.full(rows, float(values)) if values.ndim == 0 else np.ascontiguousarray(values)
     if values.shape != (rows,):
         raise ValueError(f"sample_weight must hold one weight for each of the {rows} rows, got shape {values.shape}")
     bad = np.flatnonzero(~((values >= 0.0) & (values < np.inf)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     try:
         return int(options.run(options))
+    except BrokenPipeError:  # the reader of our output has gone, as in `steelyard data list | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except (ValueError, OSError) as error:
         print(f"steelyard: {error}", file=sys.stderr)
         return 2
@@ -89,8 +93,8 @@ def _paper(options: argparse.Namespace) -> int:
 
     from steelyard import datasets, paper
 
-    if options.rates < 2 or options.repeats < 1:
-        raise ValueError("--rates must be at least 2 and --repeats at least 1")
+    if options.rates < 2 or options.repeats < 1 or options.jobs == 0 or options.seed < 0:
+        raise ValueError("--rates must be at least 2, --repeats at least 1, --jobs not 0 and --seed not negative")
     names = options.sets or list(datasets.EMBEDDED if options.data is None else paper.LIBSVM_DEFAULT)
     rates = tuple(float(rate) for rate in np.logspace(-3, 3, options.rates))
     settings = paper.Settings(rates, schedule=options.schedule, repeats=options.repeats, seed=options.seed)
@@ -108,8 +112,6 @@ def _paper(options: argparse.Namespace) -> int:
 
 
 def _certify(options: argparse.Namespace) -> int:
-    import os
-
     from steelyard import certify, datasets, paper
 
     for name in options.sets:

@@ -183,7 +183,7 @@ def fetch(name: str, folder: str | os.PathLike[str] | None = None, *, site: str 
         file.write(content)
     try:
         load(name, target)
-    except ValueError:
+    except BaseException:
         path.unlink()
         raise
     return path

@@ -237,9 +237,8 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
             check_classification_targets(y)
             self.classes_ = np.unique(y)
             if self.classes_.size < 2:
-                raise ValueError(
-                    f"y holds one class only, {self.classes_[0]!r}: a classifier needs examples of at least two"
-                )
+                only = self.classes_.tolist()[0]
+                raise ValueError(f"y holds one class only, {only!r}: a classifier needs examples of at least two")
             codes = self._codes(y)
             weight = self._weights(codes, sample_weight, partial=False)
             if np.unique(codes[_refuse_no_weight(weight) > 0]).size < 2:
@@ -280,7 +279,8 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
         codes[codes == self.classes_.size] = 0
         bad = np.flatnonzero(self.classes_[codes] != y)
         if bad.size:
-            raise ValueError(f"label {y[bad[0]]!r} in row {bad[0]} is not one of the classes {self.classes_.tolist()}")
+            label = np.asarray(y)[bad].tolist()[0]
+            raise ValueError(f"label {label!r} in row {bad[0]} is not one of the classes {self.classes_.tolist()}")
         return np.asarray(codes)
 
     def _signs(self, codes: NDArray[np.intp]) -> Array:
@@ -302,10 +302,16 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
             mass = np.bincount(codes, weight, minlength=self.classes_.size)
             factors = np.divide(weight.sum(), mass.size * mass, out=np.zeros_like(mass), where=mass > 0)
         else:
+            if not isinstance(self.class_weight, dict):
+                raise ValueError(f"class_weight must be a dict, 'balanced' or None, got {self.class_weight!r}")
             unknown = [c for c in self.class_weight if c not in self.classes_]
             if unknown:
                 raise ValueError(f"class_weight names {unknown[0]!r}, not one of the classes {self.classes_.tolist()}")
             factors = np.array([float(self.class_weight.get(c, 1.0)) for c in self.classes_.tolist()])
+            if not ((factors >= 0.0) & (factors < np.inf)).all():
+                raise ValueError(
+                    f"class_weight must hold finite numbers that are not negative, got {self.class_weight}"
+                )
         return check_weights(weight * factors[codes], codes.size)
 
     def decision_function(self, X: Any) -> Array:
@@ -338,11 +344,13 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
     @property
     def coef_(self) -> Array:
         """Weights, (1, features) for two classes and (classes, features) for more."""
+        check_is_fitted(self)
         return np.atleast_2d(self.learner_.coef_)
 
     @property
     def intercept_(self) -> Array:
         """Intercepts, one a row of ``coef_``."""
+        check_is_fitted(self)
         return np.atleast_1d(self.learner_.intercept_)
 
 
@@ -446,9 +454,11 @@ class OnlineRegressor(RegressorMixin, _Online):  # type: ignore[misc]
     @property
     def coef_(self) -> Array:
         """Weights, (features,)."""
+        check_is_fitted(self)
         return self.learner_.coef_
 
     @property
     def intercept_(self) -> Array:
         """The intercept, (1,)."""
+        check_is_fitted(self)
         return np.atleast_1d(self.learner_.intercept_)

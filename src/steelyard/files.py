@@ -8,6 +8,7 @@ import lzma
 import mmap
 import os
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,14 +20,16 @@ SUFFIXES = ("", *_OPENERS)
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes | mmap.mmap:
     """All the bytes of a file, decompressed if it is called .gz, .bz2 or .xz; a plain file is mapped, not copied."""
-    opener = _OPENERS.get(Path(path).suffix)
+    opener = _OPENERS.get(Path(path).suffix.lower())
     if opener is None:
         with open(path, "rb") as plain:
             return mmap.mmap(plain.fileno(), 0, access=mmap.ACCESS_READ) if os.fstat(plain.fileno()).st_size else b""
     try:
         with opener(path, "rb") as file:
             return bytes(file.read())
-    except (EOFError, lzma.LZMAError, gzip.BadGzipFile) as error:
+    except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # no such file, no permission, …
+            raise
         raise ValueError(f"{os.fspath(path)}: the compressed file is damaged or cut off ({error})") from error
 
 

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.blocks import Block, as_block, check_finite, check_labels, check_weights, refuse_rows
+from steelyard.blocks import (
+    Block,
+    as_block,
+    check_finite,
+    check_labels,
+    check_order,
+    check_weights,
+    refuse_rows,
+)
 from steelyard.files import atomic_write
 from steelyard.losses import LOSSES, Array, CustomLoss, Loss, get_loss
 from steelyard.schedules import SCHEDULES, Regularizer
@@ -53,7 +61,7 @@ class State(NamedTuple):
 
 
 class Learner:
-    """Generalized implicit FTRL for linear predictions.
+    """Generalized implicit FTRL for linear predictions. Not to be shared between threads.
 
     Each round predicts ``p = <q, x>``, computes ``c = update(p, y, a)`` and moves the model along ``-c*q``.
 
@@ -136,12 +144,14 @@ class Learner:
 
     # ------------------------------------------------------------------------------------------ learning
 
-    def learn(self, X: Any, y: Any, sample_weight: Any = None, *, order: NDArray[np.int64] | None = None) -> Trace:
+    def learn(self, X: Any, y: Any, sample_weight: Any = None, *, order: Any = None) -> Trace:
         """Learn a block of rows, in the given ``order`` of rows (as they come, without one).
 
         Everything is checked first: where this raises, the learner is as it was.
         """
         block = as_block(X)
+        if order is not None:
+            order = check_order(order, block.n_rows)
         return self._learn(block, *self._check_targets(block, y, sample_weight), order)
 
     def _check_targets(self, block: Block, y: Any, sample_weight: Any) -> tuple[Array, Array]:
@@ -177,7 +187,9 @@ class Learner:
         if bad >= 0:
             self.state = self.state and snapshot
             refuse_rows(block, order[bad : bad + 1])
-            raise ValueError(f"row {order[bad]} of X is too large for a float, measured in the metric; rescale it")
+            raise ValueError(
+                f"row {order[bad]} of X is too large or too small for a float, measured in the metric; rescale it"
+            )
         self.state = state
         self._coef = None
         if not np.isfinite(state.scalars[:, _LOSS]).all():
@@ -188,9 +200,12 @@ class Learner:
     def _warn_divergence(self, prediction: Array, order: NDArray[np.int64]) -> None:
         bad = np.flatnonzero(~np.isfinite(prediction))
         where = f", first predicted in row {order[bad[0] // self.n_outputs]}" if bad.size else ""
+        advice = "Use update='iwa', or a smaller eta0."
+        if self.update in ("iwa", "proximal"):
+            advice = "Such an update never overshoots: look for labels or weights that are too large themselves."
         warnings.warn(
             f"the losses grew past what a float can hold{where}: update={self.update!r} with "
-            f"eta0={self.regularizer.eta0:g} diverges on this data. Use update='iwa', or a smaller eta0.",
+            f"eta0={self.regularizer.eta0:g} diverges on this data. {advice}",
             RuntimeWarning,
             stacklevel=4,
         )
@@ -365,9 +380,10 @@ class Learner:
             with np.load(path, allow_pickle=False) as file:
                 header = json.loads(str(file["header"]))
                 arrays = {name: file[name] for name in State._fields if name in file}
-        except (zipfile.BadZipFile, KeyError, ValueError, EOFError) as error:
-            raise ValueError(f"{os.fspath(path)} is not a Steelyard model file, or it is damaged: {error}") from error
-        if header["format"] > _FORMAT:
+            newer = header["format"] > _FORMAT
+        except (zipfile.BadZipFile, KeyError, ValueError, TypeError, EOFError, AttributeError) as error:
+            raise ValueError(f"{os.fspath(path)} is not a Steelyard model file, or it is damaged") from error
+        if newer:
             raise ValueError(f"{os.fspath(path)} was written by a newer Steelyard (format {header['format']})")
         if (header["loss"] == "custom") != (loss is not None):
             needed = "needs" if loss is None else "does not need"
@@ -376,6 +392,9 @@ class Learner:
         learner = cls(chosen, **header["learner"], **header["regularizer"])
         if arrays:
             learner.state = State(**arrays)
+            expected = learner._empty_state(learner.n_features)
+            if any(a.shape != b.shape for a, b in zip(learner.state, expected, strict=True)):
+                raise ValueError(f"{os.fspath(path)} is damaged: its arrays do not fit together")
         return learner
 
     def __repr__(self) -> str:

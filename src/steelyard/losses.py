@@ -12,6 +12,7 @@ array([0.5, 2. ])
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -224,7 +225,8 @@ class CustomLoss(Loss):
     Parameters
     ----------
     value, slope : functions of (p, y)
-        The loss and its derivative in ``p``, which must not decrease in ``p``.
+        The loss and its derivative in ``p``, which must not decrease in ``p``. Both are tried at a few points when the
+        loss is made, then compiled once: constants from outside are frozen, and they must not print or raise.
     labels : {"real", "sign", "count"}
         The labels it takes.
     infimum : float, optional
@@ -250,6 +252,31 @@ class CustomLoss(Loss):
         for part in ("value", "slope"):
             _require(callable(getattr(self, part)), f"CustomLoss needs {part}, a function of (p, y)")
         _require(self.labels in _DOMAINS, f"unknown labels={self.labels!r}; choose one of {', '.join(_DOMAINS)}")
+        for y in {"real": (0.0, 1.5), "count": (1.0, 3.0)}.get(self.labels, (-1.0, 1.0)):
+            self._probe(y)
+
+    def _probe(self, y: float) -> None:
+        """Try both functions at a few points: a mistake here would be a wrong model later, without a word."""
+        points = (-2.0, -0.7, 0.3, 1.1, 2.6)
+        slopes = []
+        for p in points:
+            try:
+                around = [float(self.value(p + shift, y)) for shift in (-1e-5, 0.0, 1e-5)]
+                slopes.append([float(self.slope(p + shift, y)) for shift in (-1e-5, 0.0, 1e-5)])
+            except Exception as error:
+                raise ValueError(f"CustomLoss: value or slope failed at p={p}, y={y}: {error}") from error
+            _require(bool(np.isfinite(around + slopes[-1]).all()), f"CustomLoss: not a finite number at p={p}, y={y}")
+            low, middle, high = slopes[-1]
+            rise = (around[2] - around[0]) / 2e-5
+            smooth = abs(high - low) <= 1e-2 * (1.0 + abs(middle))  # not at a kink
+            _require(
+                not smooth or abs(rise - middle) <= 1e-3 * (1.0 + abs(middle)),
+                f"CustomLoss: slope({p}, {y}) is {middle:g}, but value rises by {rise:g} there",
+            )
+        _require(
+            all(a[1] <= b[1] + 1e-12 for a, b in itertools.pairwise(slopes)),
+            f"CustomLoss: the slope falls somewhere between p={points[0]} and p={points[-1]} (y={y}): it is not convex",
+        )
 
 
 LOSSES: dict[str, type[Loss]] = {
@@ -270,10 +297,25 @@ LOSSES: dict[str, type[Loss]] = {
 }
 
 
+_ELSEWHERE = {
+    "log_loss": "logistic",
+    "log": "logistic",
+    "squared_error": "squared",
+    "absolute_error": "absolute",
+    "pinball": "quantile",
+    "mse": "squared",
+    "mae": "absolute",
+}
+
+
 def get_loss(loss: str | Loss) -> Loss:
     """The loss of that name, with its default parameters, or the object itself."""
     if isinstance(loss, Loss):
         return loss
     if isinstance(loss, str) and loss in LOSSES:
         return LOSSES[loss]()
-    raise ValueError(f"unknown loss {loss!r}; choose one of {', '.join(LOSSES)}, or pass a Loss or CustomLoss object")
+    hint = _ELSEWHERE.get(str(loss))
+    meant = f" (what others call {loss!r} is {hint!r} here)" if hint else ""
+    raise ValueError(
+        f"unknown loss {loss!r}{meant}; choose one of {', '.join(LOSSES)}, or pass a Loss or CustomLoss object"
+    )

@@ -89,6 +89,7 @@ def run(
     """
     import joblib
 
+    names = list(dict.fromkeys(names))
     folder = Path(output) / "shuffles"
     folder.mkdir(parents=True, exist_ok=True)
     total, done = len(names) * settings.repeats, 0
@@ -101,7 +102,7 @@ def run(
             X, y = normalise(task, X, y)
             options = settings.bank_options(task)
             files = [folder / f"{name}-{_digest(settings, X, y)}-{r}.npy" for r in range(settings.repeats)]
-            missing = [r for r in range(settings.repeats) if not files[r].exists()]
+            missing = [r for r in range(settings.repeats) if not _is_whole(files[r], settings)]
             done += settings.repeats - len(missing)
             jobs = (joblib.delayed(_kept_shuffle)(X, y, options, settings.seed, r, files[r]) for r in missing)
             for _ in parallel(jobs):
@@ -113,6 +114,14 @@ def run(
                 losses, settings.updates, options["eta0"], LOSS[task], settings.schedule, settings.seed
             )
     return results
+
+
+def _is_whole(path: Path, settings: Settings) -> bool:
+    """Whether a finished shuffle is there and can be read; a damaged one is run again."""
+    try:
+        return bool(np.load(path, allow_pickle=False).shape == (len(settings.updates), len(settings.rates)))
+    except (OSError, ValueError, EOFError):
+        return False
 
 
 def _kept_shuffle(X: Any, y: Array, options: dict[str, Any], seed: int, repeat: int, path: Path) -> None:

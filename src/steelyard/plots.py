@@ -44,8 +44,11 @@ def plot_sweep(result: SweepResult, ax: Axes | None = None, *, title: str = "") 
     The axis ends a little above the worst of the best and the smallest rate; what lies beyond is drawn as an arrow at
     the top, at the rate where the curve leaves.
     """
+    alone = ax is None
     if ax is None:
-        ax = Figure(figsize=(5, 3.4), layout="constrained").subplots()
+        from matplotlib import pyplot
+
+        ax = pyplot.figure(figsize=(5.4, 3.6), layout="constrained").subplots()
     mean = result.mean
     implicit = [i for i, update in enumerate(result.updates) if update != "linearized"] or [0]
     finite = mean[implicit][np.isfinite(mean[implicit])]
@@ -85,6 +88,8 @@ def plot_sweep(result: SweepResult, ax: Axes | None = None, *, title: str = "") 
     ax.set_xlabel("initial learning rate η₀")
     ax.set_ylabel(f"average {result.loss} loss")
     ax.set_title(title or f"{result.loss} loss, {result.schedule} schedule")
+    if alone:
+        ax.legend(loc="upper center")
     return ax
 
 
@@ -100,7 +105,7 @@ def figure_sweeps(results: dict[str, SweepResult], title: str) -> Figure:
     with mpl.rc_context(_STYLE):
         columns = min(3, len(results))
         rows = -(-len(results) // columns)
-        figure = Figure(figsize=(4.2 * columns, 3.3 * rows + 0.5), layout="constrained")
+        figure = Figure(figsize=(max(4.2 * columns, 7.0), 3.3 * rows + 0.5), layout="constrained")
         axes = figure.subplots(rows, columns, squeeze=False).ravel()
         for ax, (name, result) in zip(axes, results.items(), strict=False):
             plot_sweep(result, ax=ax, title=name)

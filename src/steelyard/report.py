@@ -44,7 +44,8 @@ _CAPTIONS = {
     "figure3": "One example, one step, from a prediction of 0. The dots are plain gradient descent on the same example "
     "cut into 10,000 pieces: IWA lies on them, whatever the weight. The linearized rule overshoots, aProx stops where "
     "the tangent reaches zero, the proximal step stays short of the flow.",
-    "figure4": "A pass in which a few examples are heavy. Bands: smallest and largest over five shuffles.",
+    "figure4": "A pass in which a few examples are heavy. Bands: smallest and largest over five shuffles; losses are "
+    "cut at 10. The linearized update and scikit-learn's SGD are the same rule, and their curves coincide.",
     "figure5": "How well IWA approximates the proximal step: the ratio is 1 for short steps, and grows slowly.",
 }
 

@@ -162,6 +162,10 @@ def sweep(
     """
     import joblib
 
+    if isinstance(updates, str):
+        raise ValueError(f"updates must be a list of update names, got {updates!r}")
+    if len(y) == 0:
+        raise ValueError("there are no rows to sweep over")
     if repeats < 1:
         raise ValueError(f"repeats must be at least 1, got {repeats}")
     chosen = get_loss(loss)
