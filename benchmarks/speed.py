@@ -21,7 +21,8 @@ from steelyard import Learner, OnlineClassifier
 
 def sparse_data(rows, features=131_072, nonzeros=75):
     rng = np.random.default_rng(0)
-    indices = np.sort(rng.integers(0, features, (rows, nonzeros)).astype(np.int32), axis=1)
+    indices = np.sort(rng.integers(0, features - nonzeros, (rows, nonzeros)).astype(np.int32), axis=1)
+    indices += np.arange(nonzeros, dtype=np.int32)  # none twice in a row
     indptr = np.arange(0, rows * nonzeros + 1, nonzeros).astype(np.int32)
     values = rng.normal(size=rows * nonzeros) / np.sqrt(nonzeros)
     X = sp.csr_matrix((values, indices.ravel(), indptr), shape=(rows, features))
