@@ -100,6 +100,7 @@ def test_no_overshoot(loss, data):
             continue
         after = p - a * c
         rounding = 1e-12 * (abs(p) + (abs(goal) if np.isfinite(goal) else 0.0)) + TINY
+        rounding += a * 5e-324  # c is a multiple of the smallest number
         if loss.labels == "binary":
             rounding += 1e-15  # of 1 - p
         assert not np.isnan(after)

@@ -106,7 +106,8 @@ def _poisson_proximal(p, y, a, far):
             d = 0.5 * (low + high)
             if not low < d < high:
                 break
-        f = d - goal + math.log1p(d / ya)
+        growth = d / ya
+        f = d - goal + (math.log1p(growth) if growth < 1e300 else math.log(d) - math.log(ya))
         if f > 0.0:
             high = d
         else:
