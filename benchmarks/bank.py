@@ -20,21 +20,24 @@ RATES = np.logspace(-3, 3, 25)
 def main():
     digits, number = load_digits(return_X_y=True)
     odd = np.where(number % 2 == 1, 1.0, -1.0)
+    wide, narrow = sparse_data(20_000, features=8192), sparse_data(50_000, features=128, nonzeros=14)
     cases = {
-        "CSR 20,000 x 8,192, 75 non-zeros": sparse_data(20_000, features=8192),
-        "CSR 50,000 x 128, 14 non-zeros": sparse_data(50_000, features=128, nonzeros=14),
-        "dense digits, 1,797 x 64": (digits / 16.0, odd),
+        "squared, CSR 75 non-zeros a row": ("squared", *wide),
+        "squared, CSR 14 non-zeros a row": ("squared", *narrow),
+        "logistic, CSR 75 non-zeros a row": ("logistic", *wide),
+        "logistic, CSR 14 non-zeros a row": ("logistic", *narrow),
+        "logistic, dense digits, 64 columns": ("logistic", digits / 16.0, odd),
     }
-    for name, (X, y) in cases.items():
+    for name, (loss, X, y) in cases.items():
         for schedule, center in (("gap", "origin"), ("power", "trajectory")):
             options = {"schedule": schedule, "center": center, "metric": "scalar"}
 
-            def bank(X=X, y=y, options=options):
-                Bank("logistic", updates=["iwa"], eta0=RATES, **options).learn(X, y)
+            def bank(loss=loss, X=X, y=y, options=options):
+                Bank(loss, updates=["iwa"], eta0=RATES, **options).learn(X, y)
 
-            def singles(X=X, y=y, options=options):
+            def singles(loss=loss, X=X, y=y, options=options):
                 for rate in RATES:
-                    Learner("logistic", eta0=rate, **options).learn(X, y)
+                    Learner(loss, eta0=rate, **options).learn(X, y)
 
             times = fastest({"bank": bank, "singles": singles}, repeats=5)
             shown = ", ".join(f"{each} {seconds * 1e3:.1f} ms" for each, seconds in times.items())
