@@ -225,3 +225,26 @@ def trailing_zeros(typingctx: Any, number: Any) -> Any:
         return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
 
     return signature, codegen
+
+
+@intrinsic
+def add_eight(typingctx: Any, target: Any, at: Any, source: Any, start: Any, factor: Any) -> Any:
+    """``target[at : at+8] += factor * source[start : start+8]`` as one vector operation."""
+    signature = types.void(target, types.uint64, source, types.uint64, f8)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        vector = ir.VectorType(ir.DoubleType(), 8)
+
+        def place(kind: Any, array: Any, index: Any) -> Any:
+            data = context.make_array(kind)(context, builder, array).data
+            return builder.bitcast(builder.gep(data, [index]), vector.as_pointer())
+
+        there, here = place(sig.args[0], args[0], args[1]), place(sig.args[2], args[2], args[3])
+        spread = ir.Constant(vector, ir.Undefined)
+        for i in range(8):
+            spread = builder.insert_element(spread, args[4], ir.Constant(ir.IntType(32), i))
+        product = builder.fmul(spread, builder.load(here, align=8))
+        builder.store(builder.fadd(builder.load(there, align=8), product), there, align=8)
+        return context.get_dummy_value()
+
+    return signature, codegen

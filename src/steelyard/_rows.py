@@ -16,10 +16,10 @@ import math
 
 import numpy as np
 
-from steelyard._compile import dense_jit, jit, prefetch_once
+from steelyard._compile import add_eight, dense_jit, jit, prefetch_once
 
 # signed numbers would turn an unsigned index into a float
-ZERO, ONE, TWO, THREE, FOUR, FIVE, SIX, SEVEN, EIGHT = (np.uint64(i) for i in range(9))
+ZERO, ONE, TWO, THREE, FOUR, EIGHT = (np.uint64(i) for i in (0, 1, 2, 3, 4, 8))
 LINE = EIGHT  # values of 8 bytes in a cache line
 
 
@@ -75,51 +75,7 @@ def sparse_add(data, indices, lo, hi, table, factor):
 # ------------------------------------------------------------------------------- scalar metric, K outputs
 
 
-# Eight outputs at a time, their sums or factors in registers, are one vector of the machine at every non-zero.
-
-
-@jit
-def _dot_eight(data, indices, lo, hi, table, size, first, p, dense):
-    p0 = p1 = p2 = p3 = p4 = p5 = p6 = p7 = 0.0
-    for e in range(lo, hi):
-        q = np.float64(data[e])
-        base = (e - lo if dense else np.uint64(indices[e])) * size + first
-        p0 += q * table[base]
-        p1 += q * table[base + ONE]
-        p2 += q * table[base + TWO]
-        p3 += q * table[base + THREE]
-        p4 += q * table[base + FOUR]
-        p5 += q * table[base + FIVE]
-        p6 += q * table[base + SIX]
-        p7 += q * table[base + SEVEN]
-    p[first], p[first + ONE], p[first + TWO], p[first + THREE] = p0, p1, p2, p3
-    p[first + FOUR], p[first + FIVE], p[first + SIX], p[first + SEVEN] = p4, p5, p6, p7
-
-
-@jit
-def _add_eight(data, indices, lo, hi, table, size, first, factor, dense):
-    f = factor[first : first + EIGHT]
-    f0, f1, f2, f3, f4, f5, f6, f7 = f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7]
-    for e in range(lo, hi):
-        q = np.float64(data[e])
-        base = (e - lo if dense else np.uint64(indices[e])) * size + first
-        # all loads before all stores, or the compiler keeps them apart
-        w0 = table[base] + q * f0
-        w1 = table[base + ONE] + q * f1
-        w2 = table[base + TWO] + q * f2
-        w3 = table[base + THREE] + q * f3
-        w4 = table[base + FOUR] + q * f4
-        w5 = table[base + FIVE] + q * f5
-        w6 = table[base + SIX] + q * f6
-        w7 = table[base + SEVEN] + q * f7
-        table[base] = w0
-        table[base + ONE] = w1
-        table[base + TWO] = w2
-        table[base + THREE] = w3
-        table[base + FOUR] = w4
-        table[base + FIVE] = w5
-        table[base + SIX] = w6
-        table[base + SEVEN] = w7
+# Eight outputs at a time are one vector of the machine; what is left over is done one by one.
 
 
 @jit
@@ -127,15 +83,16 @@ def dot_many(data, indices, lo, hi, table, p, dense):
     """p_k = <q, w_k> for every output k; returns ||q||^2."""
     size = np.uint64(p.size)
     body = size - size % EIGHT
-    for first in range(ZERO, body, EIGHT):
-        _dot_eight(data, indices, lo, hi, table, size, first, p, dense)
-    for k in range(body, size):
-        p[k] = 0.0
-        for e in range(lo, hi):
-            p[k] += np.float64(data[e]) * table[(e - lo if dense else np.uint64(indices[e])) * size + k]
+    p[:] = 0.0
     norm2 = 0.0
     for e in range(lo, hi):
-        norm2 += np.float64(data[e]) * np.float64(data[e])
+        q = np.float64(data[e])
+        base = (e - lo if dense else np.uint64(indices[e])) * size
+        for k in range(ZERO, body, EIGHT):
+            add_eight(p, k, table, base + k, q)
+        for k in range(body, size):
+            p[k] += q * table[base + k]
+        norm2 += q * q
     return norm2
 
 
@@ -144,11 +101,13 @@ def add_many(data, indices, lo, hi, table, factor, dense):
     """w_k += factor_k * q for every output k."""
     size = np.uint64(factor.size)
     body = size - size % EIGHT
-    for first in range(ZERO, body, EIGHT):
-        _add_eight(data, indices, lo, hi, table, size, first, factor, dense)
-    for k in range(body, size):
-        for e in range(lo, hi):
-            table[(e - lo if dense else np.uint64(indices[e])) * size + k] += np.float64(data[e]) * factor[k]
+    for e in range(lo, hi):
+        q = np.float64(data[e])
+        base = (e - lo if dense else np.uint64(indices[e])) * size
+        for k in range(ZERO, body, EIGHT):
+            add_eight(table, base + k, factor, k, q)
+        for k in range(body, size):
+            table[base + k] += q * factor[k]
 
 
 # ---------------------------------------------------- diagonal metric: lam_j = lam * s_j * sqrt(s_j^2 + G_j)
