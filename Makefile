@@ -21,6 +21,7 @@ test: $(VENV)/ready
 
 bench: $(VENV)/ready
 	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/floor.py
 	$(BIN)/python benchmarks/bank.py
 	$(BIN)/python benchmarks/reader.py
 

@@ -50,7 +50,6 @@ COLUMNS = 12
 
 # Entries of ``config``, the same for all learners of a kernel call.
 SCHEDULE, POWER_T, ORIGIN, DIAGONAL, ADAPTIVE, RADIUS, INTERCEPT, DENSE, CLASSES, CERTIFY, GUARD = range(11)
-ENTRIES = 11
 
 _LARGE = 1e300
 AHEAD = 4  # rows between fetching a row and learning it
