@@ -33,9 +33,11 @@ CONJUGATE_SIGNATURE = f8(f8, f8, types.CPointer(f8))
 SCALAR_SIGNATURE = f8(f8, f8)
 """A user's ``value(p, y)`` or ``slope(p, y)``."""
 
-# No fastmath outside dense loops: on gathers it is slower, and it would let the compiler drop inf and NaN.
-_FLAGS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
+# A product and a sum may be fused, which rounds once instead of twice. Nothing more outside dense loops: reordered
+# gathers are slower, and the compiler must not drop inf and NaN.
+_FASTMATH = {"contract"}
 _DENSE_FASTMATH = {"reassoc", "contract", "nsz"}
+_FLAGS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
 _SOURCES = (
     "_compile.py",
     "_scalar.py",
@@ -86,7 +88,7 @@ def _attach_cache(compiled: Any, function: Callable[..., Any]) -> None:
 
 def jit(function: Callable[..., Any]) -> Any:
     """A helper that kernels and steps call: compiled into its caller, not cached on its own."""
-    return numba.njit(**_FLAGS)(function)
+    return numba.njit(fastmath=_FASTMATH, **_FLAGS)(function)
 
 
 def dense_jit(function: Callable[..., Any]) -> Any:
@@ -96,7 +98,7 @@ def dense_jit(function: Callable[..., Any]) -> Any:
 
 def kernel(function: Callable[..., Any], signature: Any) -> Any:
     """Compile ``function`` for exactly one signature, from the disk cache where it is there."""
-    dispatcher = numba.njit(**_FLAGS)(function)
+    dispatcher = numba.njit(fastmath=_FASTMATH, **_FLAGS)(function)
     _attach_cache(dispatcher, function)
     dispatcher.compile(signature)
     dispatcher.disable_compile()
@@ -107,7 +109,8 @@ def c_function(function: Callable[..., Any], signature: Any, *, cached: bool = T
     """Compile a scalar function as a C function with an ``.address``."""
     from numba.core.ccallback import CFunc
 
-    compiled = CFunc(function, (signature.args, signature.return_type), locals={}, options={"error_model": "numpy"})
+    options = {"error_model": "numpy", "fastmath": _FASTMATH}
+    compiled = CFunc(function, (signature.args, signature.return_type), locals={}, options=options)
     if cached:
         _attach_cache(compiled, function)
     compiled.compile()

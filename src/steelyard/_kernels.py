@@ -17,6 +17,7 @@ import numpy as np
 from steelyard._compile import call_conjugate, call_step, jit
 from steelyard._rows import (
     ONE,
+    ZERO,
     add_many,
     dense_add,
     dense_dot,
@@ -52,7 +53,8 @@ COLUMNS = 12
 SCHEDULE, POWER_T, ORIGIN, DIAGONAL, ADAPTIVE, RADIUS, INTERCEPT, DENSE, CLASSES, CERTIFY, GUARD = range(11)
 
 _LARGE = 1e300
-AHEAD = 4  # rows between fetching a row and learning it
+STRETCH = 256  # rows whose indices are inspected in one loop
+AHEAD = 2  # rows between fetching a row and learning it
 
 
 @jit
@@ -181,6 +183,56 @@ def _label(y, k, classes):
     if classes:
         return 1.0 if y == k else -1.0
     return y
+
+
+def learn_plain(
+    step, params, data, indices, indptr, order, y, weight, table, state, dual, config, work, predictions, losses
+):
+    """:func:`learn` under the scalar metric, without a ball, certificate or guard: as little as a row can need."""
+    schedule = int(config[SCHEDULE])
+    power_t = config[POWER_T]
+    origin = config[ORIGIN] != 0.0
+    intercept = config[INTERCEPT]
+    dense = config[DENSE] != 0.0
+    s = state[0]
+    eta0, seen, lam_gap, energy, total, rows = s[ETA0], s[WEIGHT], s[LAM], s[ENERGY], s[LOSS], s[ROWS]
+    bias = table[table.size - 1]
+    for i in range(order.size):
+        row = order[i]
+        h = weight[row]
+        lo, hi = indptr[row], indptr[row + 1]
+        if dense:
+            p, norm2 = dense_dot(data, lo, hi, table)
+        else:
+            p, norm2 = sparse_dot(data, indices, lo, hi, table)
+        norm2 += intercept
+        if not norm2 < math.inf:
+            return i
+        lam = _lam(schedule, power_t, False, eta0, seen, lam_gap, energy)
+        factor = 1.0 / lam if origin else 1.0
+        p = factor * (p + intercept * bias)
+        rate = _bounded(_rate(schedule, power_t, origin, eta0, seen, lam, h), norm2)
+        a = rate * norm2
+        value, slope, c, gap = call_step(step, p, y[row], a, params, 0)
+        if not dense and i + AHEAD < order.size:  # here, where the additions wait for c
+            fetch(data, indices, indptr, order[i + AHEAD])
+        predictions[i] = p
+        losses[i] = value
+        if h == 0.0:
+            continue
+        change = -c * (rate * lam if origin else rate)
+        if dense:
+            dense_add(data, lo, hi, table, change)
+        else:
+            sparse_add(data, indices, lo, hi, table, change)
+        bias += intercept * change
+        lam_gap, energy = _grow(schedule, False, eta0, lam_gap, energy, h, slope, c, gap, a, norm2)
+        seen += h
+        total += h * value
+        rows += 1.0
+    table[table.size - 1] = bias
+    s[WEIGHT], s[LAM], s[ENERGY], s[LOSS], s[ROWS] = seen, lam_gap, energy, total, rows
+    return -1
 
 
 def learn(step, params, data, indices, indptr, order, y, weight, table, state, dual, config, work, predictions, losses):
@@ -383,18 +435,34 @@ def conjugates(conjugate, params, s, y, out):
 
 
 def inspect(indices, indptr, found):
-    """found = (one more than the largest index, indices that are not above the one before them in their row)."""
+    """found = (one more than the largest index, indices that are not above the one before them in their row).
+
+    A stretch of rows is compared in one loop, which vectorises, and then corrected where its rows meet. Where all
+    indices ascend, the last one of a row is its largest.
+    """
     above = np.uint64(0)
     disorder = np.uint64(0)
-    for i in range(indptr.size - 1):
-        lo, hi = indptr[i], indptr[i + 1]
+    rows = indptr.size - 1
+    for first in range(0, rows, STRETCH):
+        last = min(first + STRETCH, rows)
+        lo, hi = indptr[first], indptr[last]
         if hi == lo:
             continue
-        top = np.uint64(indices[lo])
+        falls = np.uint32(0)
         for e in range(lo + ONE, hi):
-            disorder += np.uint64(indices[e] <= indices[e - ONE])
-            top = max(top, np.uint64(indices[e]))
-        above = max(above, top + ONE if top + ONE > top else top)
+            falls += np.uint32(indices[e] <= indices[e - ONE])
+        top = indices[lo]
+        for i in range(first, last):
+            start, stop = indptr[i], indptr[i + 1]
+            if stop > start:
+                top = max(top, indices[stop - ONE])
+                if start > lo:
+                    falls -= np.uint32(indices[start] <= indices[start - ONE])
+        if falls != np.uint32(0):
+            for e in range(lo, hi):
+                top = max(top, indices[e])
+        disorder += np.uint64(falls)
+        above = max(above, np.uint64(top) + ONE if np.uint64(top) + ONE > ZERO else np.uint64(top))
     found[0], found[1] = above, disorder
 
 

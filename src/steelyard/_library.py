@@ -110,6 +110,7 @@ def get_kernel(name: str, data: str = "f8", indices: str = "u4") -> Any:
     )
     signatures = {
         "learn": types.intp(*learner),
+        "learn_plain": types.intp(*learner),
         "learn_many": types.intp(*learner),
         "predict": types.void(*rows, _reals, types.boolean, _vector),
         "inspect": types.void(positions, _unsigned, types.uint64[::1]),

@@ -177,12 +177,14 @@ class Learner:
         params[:, 1] = self.certificate or self.guard or self.regularizer.schedule == "gap"
         work = np.empty(5 * self.n_outputs)
         prediction, loss = np.empty((2, order.size * self.n_outputs))
-        learn = get_kernel("learn" if self.n_outputs == 1 else "learn_many", *block.types)
+        learn = get_kernel(self._kernel, *block.types)
         config = self._config(block)
         # The kernel stops at a row that is not finite. Whether to look first or to keep a copy is a matter of size.
-        snapshot = State(*(array.copy() for array in state)) if state.table.size < block.data.size else None
-        if snapshot is None:
+        snapshot = None
+        if state.table.size >= block.data.size:
             check_finite(block)
+        elif self.state is not None:
+            snapshot = State(*(array.copy() for array in state))
         bad = learn(step, params, *block.arrays, order, y, weight, *state, config, work, prediction, loss)
         if bad >= 0:
             self.state = self.state and snapshot
@@ -226,6 +228,15 @@ class Learner:
         beside = self.certificate and self.regularizer.center == "trajectory"
         dual = np.zeros((n_features + 1) * self.n_outputs if beside else 0)
         return State(np.zeros((n_features + 1) * self._record), scalars, dual)
+
+    @property
+    def _kernel(self) -> str:
+        """The kernel that learns with as little as these options need."""
+        if self.n_outputs > 1:
+            return "learn_many"
+        r = self.regularizer
+        plain = r.metric == "scalar" and r.radius is None and not self.certificate and not self.guard
+        return "learn_plain" if plain else "learn"
 
     @property
     def _record(self) -> int:
