@@ -46,6 +46,8 @@ _SOURCES = (
     "_numeric.py",
     "_rows.py",
     "_kernels.py",
+    "_vector.py",
+    "_mixture.py",
     "_parse.py",
 )
 

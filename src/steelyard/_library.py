@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import types
 
-from steelyard import _kernels, _margin, _numeric, _parse, _residual
+from steelyard import _kernels, _margin, _mixture, _numeric, _parse, _residual
 from steelyard._compile import (
     CONJUGATE_SIGNATURE,
     SCALAR_SIGNATURE,
@@ -108,7 +108,9 @@ def get_kernel(name: str, data: str = "f8", indices: str = "u4") -> Any:
         _vector,
         _vector,
     )
+    mixture = (types.intp, f8[:, ::1], *rows, *targets, _vector, f8[:, ::1], _vector, _vector, _vector)
     signatures = {
+        "learn_mixture": types.intp(*mixture, types.uint64[::1], _vector, _vector, _vector),
         "learn": types.intp(*learner),
         "learn_plain": types.intp(*learner),
         "learn_many": types.intp(*learner),
@@ -118,7 +120,8 @@ def get_kernel(name: str, data: str = "f8", indices: str = "u4") -> Any:
         "evaluate": types.void(types.intp, f8[:, ::1], _reals, _reals, _reals, _vector),
         "conjugates": types.void(types.intp, _vector, _reals, _reals, _vector),
     }
-    return kernel(getattr(_kernels, name), signatures[name])
+    home = _mixture if name == "learn_mixture" else _kernels
+    return kernel(getattr(home, name), signatures[name])
 
 
 @cache

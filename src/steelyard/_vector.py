@@ -1,0 +1,288 @@
+"""Vectors of eight numbers, for banks: exponential, logarithm, the logistic step, and rows of sixteen weights.
+
+The compiler turns no loop that calls ``exp`` into vectors, so the few loops that a bank lives in are written as vectors
+here. :class:`Eight` lets LLVM code read like arithmetic; where the machine's own vectors are shorter, LLVM splits it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from steelyard._compile import f8
+
+LANES = 8
+_double = ir.DoubleType()
+_word = ir.IntType(64)
+_doubles = ir.VectorType(_double, LANES)
+_words = ir.VectorType(_word, LANES)
+
+_MAGIC = 1.5 * 2.0**52  # adding it leaves the nearest integer in the low bits
+_LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+_EXP = [1.0 / math.factorial(n) for n in range(2, 15)]  # e^r = 1 + r + r^2 (1/2 + r/6 + ...)
+_LOG = [2.0 / (2 * n + 1) for n in range(12)]  # ln((1+f)/(1-f)) = f (2 + 2 f^2/3 + 2 f^4/5 + ...)
+
+
+class Eight:
+    """Eight numbers in the making: arithmetic on it writes LLVM code."""
+
+    def __init__(self, builder: Any, value: Any) -> None:
+        self.builder, self.value = builder, value
+
+    def like(self, other: Any) -> Any:
+        """The LLVM value of ``other``: a vector, or a number in every lane."""
+        return other.value if isinstance(other, Eight) else ir.Constant(_doubles, [float(other)] * LANES)
+
+    def _new(self, value: Any) -> Eight:
+        return Eight(self.builder, value)
+
+    def _call(self, name: str, *others: Any) -> Eight:
+        arguments = [self.value, *map(self.like, others)]
+        kind = ir.FunctionType(_doubles, [_doubles] * len(arguments))
+        function = cgutils.get_or_insert_function(self.builder.module, kind, f"{name}.v{LANES}f64")
+        return self._new(self.builder.call(function, arguments))
+
+    def __add__(self, other: Any) -> Eight:
+        return self._new(self.builder.fadd(self.value, self.like(other)))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Eight:
+        return self._new(self.builder.fsub(self.value, self.like(other)))
+
+    def __rsub__(self, other: Any) -> Eight:
+        return self._new(self.builder.fsub(self.like(other), self.value))
+
+    def __mul__(self, other: Any) -> Eight:
+        return self._new(self.builder.fmul(self.value, self.like(other)))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Eight:
+        return self._new(self.builder.fdiv(self.value, self.like(other)))
+
+    def __rtruediv__(self, other: Any) -> Eight:
+        return self._new(self.builder.fdiv(self.like(other), self.value))
+
+    def __abs__(self) -> Eight:
+        return self._call("llvm.fabs")
+
+    def times_plus(self, factor: Any, term: Any) -> Eight:
+        """self * factor + term, in one operation where the machine has it."""
+        return self._call("llvm.fmuladd", factor, term)
+
+    def where(self, sign: str, bound: Any, yes: Any, no: Any) -> Eight:
+        """``yes`` in the lanes where ``self <sign> bound``, and ``no`` in the others."""
+        chosen = self.builder.fcmp_ordered(sign, self.value, self.like(bound))
+        return self._new(self.builder.select(chosen, self.like(yes), self.like(no)))
+
+    def at_most(self, bound: Any) -> Eight:
+        return self.where("<", bound, self, bound)
+
+    def at_least(self, bound: Any) -> Eight:
+        return self.where(">", bound, self, bound)
+
+    @property
+    def bits(self) -> Any:
+        return self.builder.bitcast(self.value, _words)
+
+    def from_bits(self, bits: Any) -> Eight:
+        return self._new(self.builder.bitcast(bits, _doubles))
+
+
+def _integers(number: int) -> Any:
+    return ir.Constant(_words, [number] * LANES)
+
+
+def _double_bits(number: float) -> int:
+    import struct
+
+    return int(struct.unpack("<q", struct.pack("<d", number))[0])
+
+
+def _series(x: Eight, coefficients: list[float]) -> Eight:
+    """A polynomial in x, even and odd powers side by side."""
+    square = x * x
+    halves = []
+    for part in (coefficients[0::2], coefficients[1::2]):
+        total = Eight(x.builder, x.like(part[-1]))
+        for coefficient in reversed(part[:-1]):
+            total = total.times_plus(square, coefficient)
+        halves.append(total)
+    return halves[1].times_plus(x, halves[0])
+
+
+def _exponential(x: Eight) -> tuple[Eight, Eight]:
+    """(q, scale) with e^x = scale * (1 + q), for x in [-708, 709]; q is e^x - 1 itself where |x| < 0.34."""
+    shifted = x.times_plus(1.0 / math.log(2.0), _MAGIC)
+    n = shifted - _MAGIC
+    r = n.times_plus(-_LN2_LOW, n.times_plus(-_LN2_HIGH, x))
+    q = (r * r).times_plus(_series(r, _EXP), r)
+    b = x.builder
+    scale = x.from_bits(b.shl(b.add(shifted.bits, _integers(1023)), _integers(52)))
+    return q, scale
+
+
+def exp(x: Eight) -> Eight:
+    """e^x; below -708 it is e^-708."""
+    q, scale = _exponential(x.at_least(-708.0).at_most(709.0))
+    return scale.times_plus(q, scale)
+
+
+def expm1(x: Eight) -> Eight:
+    """e^x - 1 for x in [-708, 709]."""
+    q, scale = _exponential(x)
+    return scale.times_plus(q, scale - 1.0)
+
+
+def log(x: Eight) -> Eight:
+    """ln x for a normal x > 0."""
+    b = x.builder
+    exponent = b.ashr(b.sub(x.bits, _integers(_double_bits(math.sqrt(0.5)))), _integers(52))
+    mantissa = x.from_bits(b.sub(x.bits, b.shl(exponent, _integers(52))))
+    n = x.from_bits(b.add(exponent, _integers(_double_bits(_MAGIC)))) - _MAGIC
+    f = (mantissa - 1.0) / (mantissa + 1.0)
+    return n.times_plus(_LN2_HIGH, n.times_plus(_LN2_LOW, f * _series(f * f, _LOG)))
+
+
+def log1p(x: Eight) -> Eight:
+    """ln(1 + x) for x >= 0, with the rounding of 1 + x made good."""
+    u = 1.0 + x
+    return log(u) + (x - (u - 1.0)) / u
+
+
+def logistic(p: Eight, y: Eight, a: Eight) -> tuple[Eight, Eight, Eight, Eight]:
+    """(value, sigma, kappa, v) of the logistic loss: sigma = -y*slope, and v = -y*c of the IWA update.
+
+    For |p| <= 30 and a in [1e-100, 1e8]. The travel D solves sigma*D + kappa*(e^D - 1) = a*sigma; its two upper bounds
+    are within two fifths of it, and from there four steps of Halley's leave rounding.
+    """
+    m = y * p
+    e = exp(0.0 - abs(m))
+    value = log1p(e) + (0.0 - m).at_least(0.0)
+    more = 1.0 / (1.0 + e)
+    less = e * more
+    sigma, kappa = m.where(">", 0.0, less, more), m.where(">", 0.0, more, less)
+    tau = a * sigma
+    d = log1p(tau / kappa).at_most(tau)
+    for _ in range(4):
+        x = expm1(d)
+        f = sigma.times_plus(d, kappa.times_plus(x, 0.0 - tau))
+        slope = kappa.times_plus(x, 1.0)
+        curve = kappa.times_plus(x, kappa)
+        d = d - f * slope / slope.times_plus(slope, -0.5 * curve * f)
+    return value, sigma, kappa, (d / a).at_most(sigma)
+
+
+def _data(context: Any, builder: Any, kind: Any, array: Any) -> Any:
+    return context.make_array(kind)(context, builder, array).data
+
+
+def _place(builder: Any, data: Any, index: Any) -> Any:
+    return builder.bitcast(builder.gep(data, [index]), _doubles.as_pointer())
+
+
+def _load(builder: Any, data: Any, index: Any) -> Eight:
+    return Eight(builder, builder.load(_place(builder, data, index), align=8))
+
+
+def _store(builder: Any, data: Any, index: Any, what: Eight) -> None:
+    builder.store(what.value, _place(builder, data, index), align=8)
+
+
+def _spread(builder: Any, number: Any) -> Eight:
+    """A number in every lane."""
+    first = builder.insert_element(ir.Constant(_doubles, ir.Undefined), number, ir.Constant(ir.IntType(32), 0))
+    zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+    return Eight(builder, builder.shuffle_vector(first, ir.Constant(_doubles, ir.Undefined), zeros))
+
+
+@intrinsic
+def exp_lanes(typingctx: Any, x: Any, at: Any) -> Any:
+    """``x[at : at+8] = e^x``, in place."""
+    signature = types.void(x, types.intp)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        data = _data(context, builder, sig.args[0], args[0])
+        _store(builder, data, args[1], exp(_load(builder, data, args[1])))
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def decay_lanes(typingctx: Any, a: Any, at: Any, ratio: Any) -> Any:
+    """``ratio = (1 - e^-a) / a`` in eight lanes, for a >= 0."""
+    signature = types.void(a, types.intp, ratio)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        source, target = (_data(context, builder, sig.args[i], args[i]) for i in (0, 2))
+        a = _load(builder, source, args[1])
+        tiny = 1e-290
+        safe = a.at_least(tiny)
+        ratio = (0.0 - expm1((0.0 - safe).at_least(-708.0))) / safe
+        _store(builder, target, args[1], a.where("<", tiny, 1.0, ratio))
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def logistic_lanes(typingctx: Any, p: Any, y: Any, a: Any, at: Any, value: Any, sigma: Any, ratio: Any) -> Any:
+    """Eight logistic steps with one label: the values, ``sigma = -y*slope`` and ``ratio = c/slope``."""
+    signature = types.void(p, f8, a, types.intp, value, sigma, ratio)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        places = {i: _data(context, builder, sig.args[i], args[i]) for i in (0, 2, 4, 5, 6)}
+        at = args[3]
+        p, a = _load(builder, places[0], at), _load(builder, places[2], at)
+        value, sigma, _, v = logistic(p, _spread(builder, args[1]), a)
+        _store(builder, places[4], at, value)
+        _store(builder, places[5], at, sigma)
+        _store(builder, places[6], at, v / sigma)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def dot_sixteen(typingctx: Any, table: Any, offsets: Any, shift: Any, z: Any, size: Any, out: Any) -> Any:
+    """``out[:16] += sum over e < size of z[e] * table[offsets[e] + shift :][:16]``."""
+    signature = types.void(table, offsets, types.uint64, z, types.intp, out)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        data, places, factors, target = (_data(context, builder, sig.args[i], args[i]) for i in (0, 1, 3, 5))
+        ends = [ir.Constant(_word, 0), ir.Constant(_word, LANES)]
+        sums = [cgutils.alloca_once_value(builder, _load(builder, target, end).value) for end in ends]
+        with cgutils.for_range(builder, args[4]) as loop:
+            factor = _spread(builder, builder.load(builder.gep(factors, [loop.index])))
+            at = builder.add(builder.load(builder.gep(places, [loop.index])), args[2])
+            for end, total in zip(ends, sums, strict=True):
+                weights = _load(builder, data, builder.add(at, end))
+                builder.store(weights.times_plus(factor, Eight(builder, builder.load(total))).value, total)
+        for end, total in zip(ends, sums, strict=True):
+            _store(builder, target, end, Eight(builder, builder.load(total)))
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def add_sixteen(typingctx: Any, table: Any, at: Any, change: Any, first: Any, second: Any) -> Any:
+    """``table[at:][:8] += first * change[:8]`` and ``table[at + 8:][:8] += second * change[8:]``."""
+    signature = types.void(table, types.uint64, change, f8, f8)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        data, changes = (_data(context, builder, sig.args[i], args[i]) for i in (0, 2))
+        for end, factor in zip((0, LANES), args[3:], strict=True):
+            at = builder.add(args[1], ir.Constant(_word, end))
+            change = _load(builder, changes, ir.Constant(_word, end))
+            _store(builder, data, at, change.times_plus(_spread(builder, factor), _load(builder, data, at)))
+        return context.get_dummy_value()
+
+    return signature, codegen

@@ -1,0 +1,212 @@
+"""The learner without a learning rate: a bank of experts in one pass, mixed online, with a guarantee."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.blocks import Block, check_finite, refuse_rows
+from steelyard.learner import Learner, State, Trace
+from steelyard.losses import Array, Loss
+
+EXPERTS = 16
+RATES = np.tile(np.logspace(-1.75, 1.75, EXPERTS // 2), 2)
+"""Eight rates, half a decade apart, under two metrics: one whose rate falls like 1/sqrt(n), one like 1/n."""
+
+
+class Expert(NamedTuple):
+    """One learner of a mixture, as it is now."""
+
+    eta0: float
+    decay: str
+    """``"1/sqrt(n)"`` or ``"1/n"``: how its rate for a feature falls with the feature's weight n."""
+    loss: float
+    """Its average loss so far, each example before it was learned; inf where it was retired."""
+    weight: float
+    """Its share in the mixture."""
+    retired: bool
+    """Whether its predictions left the range of floats; it then has no share any more."""
+
+
+class Mixture(Learner):
+    """Sixteen learners in one read of the data, mixed online: no learning rate to choose. See ``docs/theory.md``.
+
+    Parameters
+    ----------
+    loss : str or Loss
+    fit_intercept : bool
+        Without one, neither columns nor labels are centered.
+    n_outputs : int
+        1, or the number of classes of a one-vs-rest problem, whose labels are 0 … n_outputs-1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from steelyard import Mixture
+    >>> X, y = np.arange(40.0).reshape(-1, 1) * 1e6, np.arange(40.0) * 3 + 5
+    >>> mixture = Mixture("squared")
+    >>> _ = mixture.learn(X, y)
+    >>> [round(expert.weight, 2) for expert in mixture.bank()][:3]
+    [0.06, 0.06, 0.06]
+    """
+
+    def __init__(self, loss: str | Loss = "logistic", *, fit_intercept: bool = True, n_outputs: int = 1) -> None:
+        super().__init__(loss, fit_intercept=fit_intercept, n_outputs=n_outputs, certificate=False)
+
+    # ------------------------------------------------------------------------------------------ learning
+
+    @property
+    def _kind(self) -> int:
+        return {"logistic": _LOGISTIC, "squared": _SQUARED}.get(self.loss.name, _GENERIC)
+
+    @property
+    def _labels(self) -> int:
+        """How slopes grow with the labels' scale; labels that are classes have none."""
+        if self._one_vs_rest or self.loss.labels != "real":
+            return _PLAIN
+        return {"squared": _PROPORTIONAL, "absolute": _UNIT, "quantile": _UNIT, "huber": _CUT}.get(
+            self.loss.name, _PLAIN
+        )
+
+    def _empty_state(self, n_features: int) -> State:
+        table = _aligned_zeros((n_features + 1) * self._record)
+        table.reshape(-1, self._record)[-1, 2:4] = 1.0  # the intercept's scale
+        shared = np.zeros(_SHARED)
+        if self._labels == _PLAIN:
+            shared[_LOWEST], shared[_HIGHEST] = -1.0, 1.0
+        return State(table, np.zeros((self.n_outputs, _COLUMNS)), shared)
+
+    @property
+    def _record(self) -> int:
+        return -(-(4 + (2 + EXPERTS) * self.n_outputs) // 8) * 8
+
+    def _learn(self, block: Block, y: Array, weight: Array, order: NDArray[np.int64] | None) -> Trace:
+        from steelyard._library import compiled_loss, get_kernel
+
+        state = self._state_for(block)
+        if order is None:
+            order = np.arange(block.n_rows, dtype=np.int64)
+        step, parameters, _ = compiled_loss(self.loss)
+        params = parameters.reshape(1, -1).copy()
+        params[0, 0] = self._rules[0]
+        room = 1 + int(np.diff(block.indptr).max(initial=0))
+        work = np.empty(3 * room + (8 + self.n_outputs) * EXPERTS)
+        prediction, loss = np.empty((2, order.size * self.n_outputs))
+        delta = getattr(self.loss, "delta", 1.0)
+        flags = (self.fit_intercept, block.dense, self._one_vs_rest)
+        config = np.array([self._kind, self._labels, *flags, delta, self._record], dtype=np.float64)
+        snapshot = None
+        if state.table.size >= block.data.size:
+            check_finite(block)
+        elif self.state is not None:
+            snapshot = State(*(array.copy() for array in state))
+        learn = get_kernel("learn_mixture", *block.types)
+        offsets = np.empty(room, np.uint64)
+        rows = (*block.arrays, order, y, weight)
+        bad = learn(step, params, *rows, *state, config, RATES, offsets, work, prediction, loss)
+        if bad >= 0:
+            self.state = self.state and snapshot
+            refuse_rows(block, order[bad : bad + 1])
+        self.state = state
+        self._coef = None
+        shape = (order.size,) if self.n_outputs == 1 else (order.size, self.n_outputs)
+        return Trace(prediction.reshape(shape), loss.reshape(shape), weight[order])
+
+    # ---------------------------------------------------------------------------------------- the mixture
+
+    def weights(self, output: int = 0) -> Array:
+        """The experts' shares in the mixture."""
+        state = self._learned()
+        evidence = state.scalars[output, :EXPERTS]
+        alive = np.isfinite(evidence)
+        if not alive.any():
+            return np.full(EXPERTS, 1.0 / EXPERTS)
+        worse = np.where(alive, evidence - evidence[alive].min(), np.inf)
+        rate = self._mixing_rate(output)
+        share = (worse == 0.0).astype(float) if rate == np.inf else np.exp(-rate * worse)
+        return np.asarray(share / share.sum())
+
+    def _mixing_rate(self, output: int) -> float:
+        state = self._learned()
+        shared = state.dual
+        largest = max(shared[_LARGEST], 1.0)
+        if self._kind == _LOGISTIC:
+            return float(1.0 / largest)
+        if self._kind == _SQUARED:
+            width = shared[_HIGHEST] - shared[_LOWEST]
+            return float(4.0 / (width * width * largest)) if width > 0.0 else 1.0
+        gap = state.scalars[output, _GAP]
+        return float(np.log(EXPERTS) / gap) if gap > 0.0 else np.inf
+
+    def bank(self, output: int = 0) -> list[Expert]:
+        """Every expert: its rate, its loss so far, its share in the mixture."""
+        state = self._learned()
+        seen = state.dual[_SEEN]
+        retired = ~np.isfinite(state.scalars[output, :EXPERTS])
+        losses = state.scalars[output, _LOSS : _LOSS + EXPERTS] / (seen if seen > 0.0 else np.nan)
+        shares = self.weights(output)
+        return [
+            Expert(
+                float(RATES[k]),
+                "1/sqrt(n)" if k < EXPERTS // 2 else "1/n",
+                float("inf") if retired[k] else float(losses[k]),
+                float(shares[k]),
+                bool(retired[k]),
+            )
+            for k in range(EXPERTS)
+        ]
+
+    def _learned(self) -> State:
+        if self.state is None:
+            raise ValueError("this learner has not learned anything yet: call learn first")
+        return self.state
+
+    def _solve_coefficients(self, state: State) -> Array:
+        """The averaged model: every expert's weights by its share, with the centers moved into the intercept."""
+        records = state.table.reshape(-1, self._record)
+        coef = np.empty((records.shape[0], self.n_outputs))
+        for c in range(self.n_outputs):
+            share = self.weights(c)
+            start = 4 + (2 + EXPERTS) * c + 2
+            alive = share > 0.0
+            coef[:, c] = records[:, start : start + EXPERTS][:, alive] @ share[alive]
+        centered = records[:-1, 0] == state.dual[_SEEN]
+        coef[-1] -= records[:-1, 1][centered] @ coef[:-1][centered]
+        if self._labels != _PLAIN:
+            coef[-1] += state.dual[_LABEL_MEAN]
+        return coef
+
+    @property
+    def label_range(self) -> tuple[float, float] | None:
+        """The lowest and highest label seen, where predictions are kept between them."""
+        if self._labels == _PLAIN:
+            return None
+        shared = self._learned().dual
+        return float(shared[_LOWEST]), float(shared[_HIGHEST])
+
+    @property
+    def progressive_loss_(self) -> float:
+        """The weighted average of the mixture's loss of every example before it was learned, over all calls."""
+        if self.state is None or not self.state.dual[_SEEN] > 0.0:
+            return float("nan")
+        return float(self.state.scalars[:, _MIXED].mean() / self.state.dual[_SEEN])
+
+    def __repr__(self) -> str:
+        seen = "nothing learned" if self.state is None else f"{int(self.state.dual[_ROWS])} rows learned"
+        return f"<Mixture {self.loss.name}: {seen}>"
+
+
+def _aligned_zeros(size: int) -> Array:
+    """Zeros that start with a cache line, so that a record takes no line more than it needs."""
+    block = np.zeros(size + 8)
+    skip = (-block.ctypes.data % 64) // 8
+    return block[skip : skip + size]
+
+
+# As in _mixture, which cannot be imported here without Numba (a test compares them).
+_GENERIC, _LOGISTIC, _SQUARED = 0, 1, 2
+_PLAIN, _PROPORTIONAL, _UNIT, _CUT = 0, 1, 2, 3
+_SEEN, _ROWS, _, _, _LARGEST, _LABEL_MEAN, _, _LOWEST, _HIGHEST, _SHARED = range(10)
+_LOSS, _MIXED, _GAP, _COLUMNS = 16, 32, 34, 35
