@@ -33,11 +33,12 @@ CONJUGATE_SIGNATURE = f8(f8, f8, types.CPointer(f8))
 SCALAR_SIGNATURE = f8(f8, f8)
 """A user's ``value(p, y)`` or ``slope(p, y)``."""
 
+# No reference counts: kernels allocate nothing, and the counts would cost more than a row's arithmetic.
 # A product and a sum may be fused, which rounds once instead of twice. Nothing more outside dense loops: reordered
 # gathers are slower, and the compiler must not drop inf and NaN.
 _FASTMATH = {"contract"}
 _DENSE_FASTMATH = {"reassoc", "contract", "nsz"}
-_FLAGS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
+_FLAGS: dict[str, Any] = {"error_model": "numpy", "nogil": True, "_nrt": False}
 _SOURCES = (
     "_compile.py",
     "_scalar.py",
@@ -91,6 +92,11 @@ def _attach_cache(compiled: Any, function: Callable[..., Any]) -> None:
 def jit(function: Callable[..., Any]) -> Any:
     """A helper that kernels and steps call: compiled into its caller, not cached on its own."""
     return numba.njit(fastmath=_FASTMATH, **_FLAGS)(function)
+
+
+def inline_jit(function: Callable[..., Any]) -> Any:
+    """A small helper of an inner loop, which is never called but always written out."""
+    return numba.njit(fastmath=_FASTMATH, forceinline=True, **_FLAGS)(function)
 
 
 def dense_jit(function: Callable[..., Any]) -> Any:
@@ -187,25 +193,32 @@ def call_scalar(typingctx: Any, address_bits: Any, p: Any, y: Any) -> Any:
     return signature, codegen
 
 
-@intrinsic
-def prefetch_once(typingctx: Any, array: Any, index: Any) -> Any:
-    """Fetch the cache line of ``array[index]`` as one that is read once, so that it does not drive out the weights.
+def _prefetch(locality: int) -> Any:
+    def prefetch(typingctx: Any, array: Any, index: Any) -> Any:
+        signature = types.void(array, types.uint64)
 
-    The index may lie past the end: a prefetch never faults.
-    """
-    signature = types.void(array, types.uint64)
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            data = context.make_array(sig.args[0])(context, builder, args[0]).data
+            byte = ir.IntType(8).as_pointer()
+            word = ir.IntType(32)
+            target = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+            function = builder.module.declare_intrinsic("llvm.prefetch", [byte], target)
+            options = [ir.Constant(word, number) for number in (0, locality, 1)]  # to read; how long; data
+            builder.call(function, [builder.bitcast(builder.gep(data, [args[1]]), byte), *options])
+            return context.get_dummy_value()
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        data = context.make_array(sig.args[0])(context, builder, args[0]).data
-        byte = ir.IntType(8).as_pointer()
-        word = ir.IntType(32)
-        target = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
-        function = builder.module.declare_intrinsic("llvm.prefetch", [byte], target)
-        read, no_reuse, of_data = (ir.Constant(word, v) for v in (0, 0, 1))
-        builder.call(function, [builder.bitcast(builder.gep(data, [args[1]]), byte), read, no_reuse, of_data])
-        return context.get_dummy_value()
+        return signature, codegen
 
-    return signature, codegen
+    return intrinsic(prefetch)
+
+
+prefetch_once = _prefetch(0)
+"""Fetch the cache line of ``array[index]`` as one that is read once, so that it does not drive out the weights.
+
+The index may lie past the end: a prefetch never faults.
+"""
+prefetch = _prefetch(3)
+"""Fetch the cache line of ``array[index]``, to keep."""
 
 
 @intrinsic

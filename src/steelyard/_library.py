@@ -108,7 +108,8 @@ def get_kernel(name: str, data: str = "f8", indices: str = "u4") -> Any:
         _vector,
         _vector,
     )
-    mixture = (types.intp, f8[:, ::1], *rows, *targets, _vector, f8[:, ::1], _vector, _vector, _vector)
+    tables = (types.float32[::1], _vector)
+    mixture = (types.intp, f8[:, ::1], *rows, *targets, *tables, f8[:, ::1], _vector, _vector, _vector, _reals)
     signatures = {
         "learn_mixture": types.intp(*mixture, types.uint64[::1], _vector, _vector, _vector),
         "learn": types.intp(*learner),

@@ -1,19 +1,20 @@
-"""The loop of the self-tuning learner: sixteen experts over one read of the data, and their mixture.
+"""The loop of the self-tuning learner: eight experts over one read of the data, and their mixture.
 
 The experts share a metric and differ in their rate. For a feature with values q, seen with cumulated weight n:
 
     z = q - mean      while the feature was in every row so far (a column that never is zero), and q itself after that
     v                 the mean of z^2, over the rows that have the feature
-    r_1 = 1 / sqrt(v (v/10 + G))   G adds h g^2 z^2: the rate falls like 1/sqrt(n)   (eight experts)
-    r_2 = 1 / (v + H)              H adds h u z^2, u the loss's curvature: like 1/n   (the other eight)
+    r_1 = 1 / sqrt(v (v/10 + G))   G adds h g^2 z^2: the rate falls like 1/sqrt(n)   (four experts)
+    r_2 = 1 / (v + H)              H adds h u z^2, u the loss's curvature: like 1/n   (the other four)
 
 An expert of rate eta plays p = <x, z>, takes a = eta h sum z^2 r, c = update(p, y, a), and moves x by -eta h c z r.
 The slope g is the mixture's. What a row adds to G and H shrinks with c/g, so that a large weight, of which the flow
 needs only the first part, does not use up the rates.
 
-A feature's record is ``[n, mean, v, reference]`` and, for each output, ``[G, H, 16 weights]``. Weights are measured in
-units of the reference, the largest v so far: where v outgrows it, they shrink with its root. The last record is the
-intercept's, whose z is 1.
+A feature is one cache line: for each output 8 weights, then for each output (G, H), then v, an exponent k (these of
+single precision), n and the mean. All but n and the mean are in units of 2^k, chosen when v is first known: single
+precision then serves columns of any scale. Where v outgrows 4^k, k grows and the weights stay, so that x = w/2^k shrinks
+with the scale. The last record is the intercept's, whose z is 1.
 """
 
 from __future__ import annotations
@@ -22,14 +23,15 @@ import math
 
 import numpy as np
 
-from steelyard._compile import call_step, jit
-from steelyard._rows import ONE, THREE, TWO
-from steelyard._vector import add_sixteen, decay_lanes, dot_sixteen, exp_lanes, logistic_lanes
+from steelyard._compile import call_step, inline_jit, jit, prefetch
+from steelyard._rows import ONE, TWO, fetch
+from steelyard._vector import add_lanes, decay_lanes, dot_lanes, exp_lanes, logistic_lanes
 
-EXPERTS = 16
-HALF = 8
-_SHARED = np.uint64(4)
-_OUTPUT = np.uint64(18)
+EXPERTS = 8
+HALF = 4
+_WEIGHTS = np.uint64(8)
+_OUTPUT = np.uint64(10)  # numbers of a record for each output
+ZERO_POWER = 1100  # where ``powers`` has 2^0; 2^-k stands k places after it
 
 # Entries of ``shared``.
 SEEN = 0  # cumulated weight
@@ -45,11 +47,11 @@ SHARED = 9
 
 # Columns of ``state``, one row an output.
 EVIDENCE = 0  # of each expert: the sum of counted weight times loss
-LOSS = 16  # of each expert: the sum of weight times loss
-MIXED = 32  # the same of the mixture
-COUNTED = 33  # the sum of counted weight times the mixture's loss
-GAP = 34  # of AdaHedge: what the mixture lost to mixing
-COLUMNS = 35
+LOSS = 8  # of each expert: the sum of weight times loss
+MIXED = 16  # the same of the mixture
+COUNTED = 17  # the sum of counted weight times the mixture's loss
+GAP = 18  # of AdaHedge: what the mixture lost to mixing
+COLUMNS = 19
 
 # Entries of ``config``.
 KIND, LABELS, INTERCEPT, DENSE, CLASSES, DELTA, WIDTH = range(7)
@@ -57,44 +59,73 @@ GENERIC, LOGISTIC, SQUARED = 0, 1, 2
 PLAIN, PROPORTIONAL, UNIT, CUT = 0, 1, 2, 3  # how slopes grow with the labels' scale
 
 EPSILON = 0.1
-GROWTH = 1.21  # of v over its reference, before weights are rescaled
 MOST = 10.0  # the largest counted weight, in typical weights
 LARGE = 1e300
 
 
 @jit
-def _meet(table, base, size, q, h, seen, centering):
-    """Let a feature's statistics take in q; returns z, and whether the feature is centered."""
-    count = table[base]
+def _exponent(v):
+    """The k with 4^k <= v < 4^(k+1)."""
+    _, e = math.frexp(math.sqrt(v))
+    return e - 1
+
+
+@jit
+def _change_unit(table, base, size, k, powers, keep):
+    """Measure a feature in units of 2^k. To ``keep`` x, its weights grow; otherwise x shrinks as the unit grows."""
+    at = base + size * _OUTPUT
+    steps = k - int(table[at + ONE])
+    table[at + ONE] = k
+    factor = powers[ZERO_POWER + steps]
+    for j in range(base + size * _WEIGHTS, at + ONE):
+        table[j] *= factor * factor
+    if keep:
+        for j in range(base, base + size * _WEIGHTS):
+            table[j] *= powers[ZERO_POWER - steps]
+
+
+@inline_jit
+def _meet(table, doubles, base, size, q, h, seen, centering, powers):
+    """Let a feature's statistics take in q; returns z in the feature's unit, and whether the feature is centered."""
+    at = base + size * _OUTPUT
+    wide = (at >> ONE) + ONE  # n and the mean
     if h == 0.0:
-        return q, False
+        return q * powers[ZERO_POWER + int(table[at + ONE])], False
+    count = doubles[wide]
     full = centering and count == seen
     grown = min(count + h, LARGE)
+    doubles[wide] = grown
     share = h / grown
+    away = q
     z = q
-    square = q * q
     if full:
-        away = q - table[base + ONE]
-        table[base + ONE] += share * away
-        z = q - table[base + ONE]
-        square = away * z
-    v = table[base + TWO] + share * (square - table[base + TWO])
-    table[base] = grown
-    table[base + TWO] = v
-    reference = table[base + THREE]
-    if v > GROWTH * reference:
-        if reference > 0.0:
-            factor = math.sqrt(reference / v)
-            for c in range(size):
-                first = base + _SHARED + np.uint64(c) * _OUTPUT + TWO
-                for k in range(first, first + np.uint64(EXPERTS)):
-                    table[k] *= factor
-        table[base + THREE] = v
+        away = q - doubles[wide + ONE]
+        doubles[wide + ONE] += share * away
+        z = q - doubles[wide + ONE]
+    v = np.float64(table[at])
+    if v == 0.0:
+        # not measured yet, so its weights are zero
+        v = abs(away) * math.sqrt(share * abs(z / away)) if away != 0.0 else 0.0
+        if v > 0.0:
+            _, exponent = math.frexp(v)
+            table[at + ONE] = exponent - 1
+            inverse = powers[ZERO_POWER + exponent - 1]
+            table[at] = (v * inverse) * (v * inverse)
+            z *= inverse
+        return z, full
+    inverse = powers[ZERO_POWER + int(table[at + ONE])]
+    z *= inverse
+    v += share * ((away * inverse) * z - v)
+    table[at] = v
+    if v > 4.0:
+        steps = _exponent(v)
+        _change_unit(table, base, size, int(table[at + ONE]) + steps, powers, False)
+        z *= powers[ZERO_POWER + steps]
     return z, full
 
 
 @jit
-def _leave(table, width, size, seen, h, p):
+def _leave(table, doubles, width, size, seen, h, p, powers):
     """Add to each prediction what centered features have in it that this row lacks: -mean * x.
 
     They lose their centers, and the intercept takes over. A row of weight 0 changes nothing, and there all centered
@@ -103,52 +134,55 @@ def _leave(table, width, size, seen, h, p):
     last = np.uint64(table.size) - width
     left = 0
     for base in range(np.uint64(0), last, width):
-        if table[base] == seen:
-            mean = table[base + ONE]
-            for c in range(size):
-                first = base + _SHARED + np.uint64(c) * _OUTPUT + TWO
-                into = last + _SHARED + np.uint64(c) * _OUTPUT + TWO
-                for k in range(EXPERTS):
-                    shift = -mean * table[first + np.uint64(k)]
-                    if h > 0.0:
-                        table[into + np.uint64(k)] += shift
-                    else:
-                        p[c * EXPERTS + k] += shift
+        at = base + size * _OUTPUT
+        wide = (at >> ONE) + ONE
+        if doubles[wide] == seen:
+            mean = doubles[wide + ONE] * powers[ZERO_POWER + int(table[at + ONE])]
+            for k in range(size * _WEIGHTS):
+                shift = -mean * table[base + k]
+                if h > 0.0:
+                    table[last + k] += shift
+                else:
+                    p[k] += shift
             if h > 0.0:
-                table[base + ONE] = 0.0
-                table[base + TWO] += mean * mean
-                table[base + THREE] = max(table[base + THREE], table[base + TWO])
                 left += 1
+                doubles[wide + ONE] = 0.0
+                if table[at] > 0.0:
+                    v = np.float64(table[at]) + mean * mean
+                    if v > 4.0:
+                        steps = _exponent(v)
+                        _change_unit(table, base, size, int(table[at + ONE]) + steps, powers, True)
+                        v *= powers[ZERO_POWER + steps] * powers[ZERO_POWER + steps]
+                    table[at] = v
+                elif mean != 0.0:
+                    fraction, exponent = math.frexp(mean)
+                    table[at + ONE] = exponent - 1
+                    table[at] = 4.0 * fraction * fraction
     return left
 
 
-@jit
-def _measure(table, first, base, z):
-    """(z r_1, z r_2) of a feature, for one output whose part of the record starts at ``first``."""
-    v = table[base + TWO]
+@inline_jit
+def _measure(v, g, h, z):
+    """(z r_1, z r_2) of a feature."""
     if v == 0.0:
         return 0.0, 0.0
-    return z / (math.sqrt(v) * math.sqrt(EPSILON * v + table[first])), z / (v + table[first + ONE])
+    return z / (math.sqrt(v) * math.sqrt(EPSILON * v + g)), z / (v + h)
 
 
-@jit
+@inline_jit
 def _add(table, at, energy):
     """Add to a sum; an overflow leaves it as it is."""
-    if table[at] + energy < LARGE:
+    if table[at] + energy < 1e30:
         table[at] += energy
-
-
-@jit
-def _exponentials(x):
-    exp_lanes(x, 0)
-    exp_lanes(x, HALF)
 
 
 @jit
 def _mixing_weights(evidence, rate, pi):
     """pi_k in proportion to e^(-rate * evidence_k); an infinite rate takes the leaders, a retired expert gets none."""
-    least = evidence.min()
+    least = math.inf
     total = 0.0
+    for k in range(EXPERTS):
+        least = min(least, evidence[k])
     if least == math.inf:
         pi[:] = 1.0
     elif rate == math.inf:
@@ -157,7 +191,7 @@ def _mixing_weights(evidence, rate, pi):
     else:
         for k in range(EXPERTS):
             pi[k] = -rate * (evidence[k] - least)
-        _exponentials(pi)
+        exp_lanes(pi, 0)
         for k in range(EXPERTS):
             if evidence[k] == math.inf:
                 pi[k] = 0.0
@@ -177,7 +211,7 @@ def _log_mean(pi, x, shift, scratch):
             least = min(least, scratch[k])
     for k in range(EXPERTS):
         scratch[k] = least - scratch[k]
-    _exponentials(scratch)
+    exp_lanes(scratch, 0)
     total = 0.0
     for k in range(EXPERTS):
         total += pi[k] * scratch[k]
@@ -186,7 +220,7 @@ def _log_mean(pi, x, shift, scratch):
 
 @jit
 def _logistic_steps(step, params, p, y, a, value, slope, ratio):
-    """Sixteen logistic steps, in vectors where all of them are of a usual size."""
+    """Eight logistic steps, in vectors where all of them are of a usual size."""
     usual = True
     for k in range(EXPERTS):
         usual &= abs(p[k]) <= 30.0 and 1e-100 <= a[k] <= 1e8
@@ -194,14 +228,13 @@ def _logistic_steps(step, params, p, y, a, value, slope, ratio):
         _steps(step, params, p, y, a, value, slope, ratio)
         return
     logistic_lanes(p, y, a, 0, value, slope, ratio)
-    logistic_lanes(p, y, a, HALF, value, slope, ratio)
     for k in range(EXPERTS):
         slope[k] *= -y
 
 
 @jit
 def _steps(step, params, p, y, a, value, slope, ratio):
-    """Sixteen steps of any loss; ratio = c/slope."""
+    """Eight steps of any loss; ratio = c/slope."""
     for k in range(EXPERTS):
         value[k], slope[k], c, _ = call_step(step, p[k], y, a[k], params, 0)
         ratio[k] = min(max(c / slope[k], 0.0), 1.0) if slope[k] != 0.0 else 1.0
@@ -217,7 +250,7 @@ def _aggregate(pi, p, low, high, rate, scratch):
     for label in (low, high):
         for k in range(EXPERTS):
             scratch[k] = -0.5 * rate * (p[k] - label) * (p[k] - label)
-        _exponentials(scratch)
+        exp_lanes(scratch, 0)
         total = 0.0
         for k in range(EXPERTS):
             total += pi[k] * scratch[k]
@@ -241,10 +274,12 @@ def learn_mixture(
     y,
     weight,
     table,
+    doubles,
     state,
     shared,
     config,
     rates,
+    powers,
     offsets,
     work,
     predictions,
@@ -252,22 +287,24 @@ def learn_mixture(
 ):
     """Learn the rows in ``order``: like ``_kernels.learn``, for the mixture.
 
-    ``rates`` are those of the sixteen experts; ``offsets`` and ``work`` have room for the longest row.
+    ``doubles`` is the memory of ``table`` seen in double precision, ``rates`` are those of the experts, ``powers`` has
+    2^-k, and ``offsets`` and ``work`` have room for the longest row.
     """
     kind = int(config[KIND])
     labels = int(config[LABELS])
     intercept = config[INTERCEPT] != 0.0
     dense = config[DENSE] != 0.0
     classes = config[CLASSES] != 0.0
-    size = state.shape[0]
+    size = np.uint64(state.shape[0])
+    statistics = size * _OUTPUT
     width = np.uint64(config[WIDTH])
     last = np.uint64(table.size) - width
     room = offsets.size
     z, first_z, second_z = work[:room], work[room : 2 * room], work[2 * room : 3 * room]
     rest = work[3 * room :]
-    a, value, slope, ratio = rest[0:16], rest[16:32], rest[32:48], rest[48:64]
-    pi, change, scratch, zeros = rest[64:80], rest[80:96], rest[96:112], rest[112:128]
-    p_all = rest[128:]
+    a, value, slope, ratio = rest[0:8], rest[8:16], rest[16:24], rest[24:32]
+    pi, change, scratch, zeros = rest[32:40], rest[40:48], rest[48:56], rest[56:64]
+    p_all = rest[64:]
     zeros[:] = 0.0
     for i in range(order.size):
         row = order[i]
@@ -276,12 +313,21 @@ def learn_mixture(
         seen = shared[SEEN]
         count = 0
         full = 0
+        # records of the next row are fetched one by one while this row is read: all at once, they would wait in line
+        next_lo, next_hi = lo, lo
+        if not dense and i + 1 < order.size:
+            next_lo, next_hi = indptr[order[i + 1]], indptr[order[i + 1] + 1]
+            if i + 2 < order.size:
+                fetch(data, indices, indptr, order[i + 2])
         energy_of_row = 0.0
         for e in range(lo, hi):
+            if next_lo < next_hi:
+                prefetch(table, np.uint64(indices[next_lo]) * width)
+                next_lo += ONE
             q = np.float64(data[e])
             if q != 0.0:
                 base = (e - lo if dense else np.uint64(indices[e])) * width
-                z[count], centered = _meet(table, base, size, q, h, seen, intercept)
+                z[count], centered = _meet(table, doubles, base, size, q, h, seen, intercept, powers)
                 offsets[count] = base
                 count += 1
                 full += int(centered)
@@ -295,11 +341,11 @@ def learn_mixture(
         p_all[:] = 0.0
         if h == 0.0:
             if shared[CENTERED] > 0.0:
-                _leave(table, width, size, seen, h, p_all)
+                _leave(table, doubles, width, size, seen, h, p_all, powers)
         elif seen == 0.0:
             shared[CENTERED] = full
         elif full < shared[CENTERED]:
-            shared[CENTERED] -= _leave(table, width, size, seen, h, p_all)
+            shared[CENTERED] -= _leave(table, doubles, width, size, seen, h, p_all, powers)
 
         # how much the row counts in the mixture: its weight over the typical one
         counted = 1.0
@@ -315,9 +361,10 @@ def learn_mixture(
             label = y[row]
             if classes:
                 label = 1.0 if label == c else -1.0
-            start = _SHARED + np.uint64(c) * _OUTPUT
-            p = p_all[c * EXPERTS : (c + 1) * EXPERTS]
-            dot_sixteen(table, offsets, start + TWO, z, count, p)
+            start = c * _WEIGHTS
+            sums = size * _WEIGHTS + TWO * c
+            p = p_all[c * _WEIGHTS : (c + ONE) * _WEIGHTS]
+            dot_lanes(table, offsets, start, z, count, p)
             evidence = state[c, EVIDENCE : EVIDENCE + EXPERTS]
             for k in range(EXPERTS):
                 if not abs(p[k]) < LARGE or evidence[k] == math.inf:  # retired
@@ -352,7 +399,9 @@ def learn_mixture(
             norm1 = 0.0
             norm2 = 0.0
             for e in range(count):
-                first_z[e], second_z[e] = _measure(table, offsets[e] + start, offsets[e], z[e])
+                at = offsets[e] + sums
+                v = np.float64(table[offsets[e] + statistics])
+                first_z[e], second_z[e] = _measure(v, np.float64(table[at]), np.float64(table[at + ONE]), z[e])
                 norm1 += z[e] * first_z[e]
                 norm2 += z[e] * second_z[e]
             for k in range(HALF):
@@ -383,12 +432,11 @@ def learn_mixture(
                     change[k] = 0.5 * (p[k] - label) * (p[k] - label)
                     slope[k] = p[k] + moved - label
                 decay_lanes(a, 0, ratio)
-                decay_lanes(a, HALF, ratio)
                 steepness = (mixed - label) / scale if scale > 0.0 else 0.0
                 steepness *= steepness
                 curvature = 1.0
             else:
-                rate = math.log(16.0) / state[c, GAP] if state[c, GAP] > 0.0 else math.inf
+                rate = math.log(8.0) / state[c, GAP] if state[c, GAP] > 0.0 else math.inf
                 _mixing_weights(evidence, rate, pi)
                 _steps(step, params, p, label, a, value, slope, ratio)
                 mixed = 0.0
@@ -412,8 +460,8 @@ def learn_mixture(
                             if pi[k] > 0.0:
                                 soft = min(soft, counted * value[k])
                     state[c, GAP] += max(0.0, counted * hedge - soft)
-            predictions[i * size + c] = mixed
-            losses[i * size + c] = loss
+            predictions[np.uint64(i) * size + c] = mixed
+            losses[np.uint64(i) * size + c] = loss
             if h == 0.0:
                 continue
 
@@ -432,8 +480,8 @@ def learn_mixture(
             steepness *= h * shrink
             curvature *= h * shrink
             for e in range(count):
-                at = offsets[e] + start
-                add_sixteen(table, at + TWO, change, first_z[e], second_z[e])
+                add_lanes(table, offsets[e] + start, change, first_z[e], second_z[e])
+                at = offsets[e] + sums
                 _add(table, at, steepness * z[e] * z[e])
                 _add(table, at + ONE, curvature * z[e] * z[e])
         if h == 0.0:

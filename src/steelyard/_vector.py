@@ -1,4 +1,4 @@
-"""Vectors of eight numbers, for banks: exponential, logarithm, the logistic step, and rows of sixteen weights.
+"""Vectors of eight numbers, for banks: exponential, logarithm, the logistic step, and rows of eight weights.
 
 The compiler turns no loop that calls ``exp`` into vectors, so the few loops that a bank lives in are written as vectors
 here. :class:`Eight` lets LLVM code read like arithmetic; where the machine's own vectors are shorter, LLVM splits it.
@@ -21,6 +21,7 @@ _double = ir.DoubleType()
 _word = ir.IntType(64)
 _doubles = ir.VectorType(_double, LANES)
 _words = ir.VectorType(_word, LANES)
+_singles = ir.VectorType(ir.FloatType(), LANES)
 
 _MAGIC = 1.5 * 2.0**52  # adding it leaves the nearest integer in the low bits
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
@@ -250,39 +251,44 @@ def logistic_lanes(typingctx: Any, p: Any, y: Any, a: Any, at: Any, value: Any, 
     return signature, codegen
 
 
+def _load_singles(builder: Any, data: Any, index: Any) -> Eight:
+    place = builder.bitcast(builder.gep(data, [index]), _singles.as_pointer())
+    return Eight(builder, builder.fpext(builder.load(place, align=4), _doubles))
+
+
 @intrinsic
-def dot_sixteen(typingctx: Any, table: Any, offsets: Any, shift: Any, z: Any, size: Any, out: Any) -> Any:
-    """``out[:16] += sum over e < size of z[e] * table[offsets[e] + shift :][:16]``."""
+def dot_lanes(typingctx: Any, table: Any, offsets: Any, shift: Any, z: Any, size: Any, out: Any) -> Any:
+    """``out[:8] += sum over e < size of z[e] * table[offsets[e] + shift :][:8]``; the table is of single precision."""
     signature = types.void(table, offsets, types.uint64, z, types.intp, out)
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         data, places, factors, target = (_data(context, builder, sig.args[i], args[i]) for i in (0, 1, 3, 5))
-        ends = [ir.Constant(_word, 0), ir.Constant(_word, LANES)]
-        sums = [cgutils.alloca_once_value(builder, _load(builder, target, end).value) for end in ends]
+        start = ir.Constant(_word, 0)
+        total = cgutils.alloca_once_value(builder, _load(builder, target, start).value)
         with cgutils.for_range(builder, args[4]) as loop:
             factor = _spread(builder, builder.load(builder.gep(factors, [loop.index])))
             at = builder.add(builder.load(builder.gep(places, [loop.index])), args[2])
-            for end, total in zip(ends, sums, strict=True):
-                weights = _load(builder, data, builder.add(at, end))
-                builder.store(weights.times_plus(factor, Eight(builder, builder.load(total))).value, total)
-        for end, total in zip(ends, sums, strict=True):
-            _store(builder, target, end, Eight(builder, builder.load(total)))
+            weights = _load_singles(builder, data, at)
+            builder.store(weights.times_plus(factor, Eight(builder, builder.load(total))).value, total)
+        _store(builder, target, start, Eight(builder, builder.load(total)))
         return context.get_dummy_value()
 
     return signature, codegen
 
 
 @intrinsic
-def add_sixteen(typingctx: Any, table: Any, at: Any, change: Any, first: Any, second: Any) -> Any:
-    """``table[at:][:8] += first * change[:8]`` and ``table[at + 8:][:8] += second * change[8:]``."""
+def add_lanes(typingctx: Any, table: Any, at: Any, change: Any, first: Any, second: Any) -> Any:
+    """``table[at:][:8] += change[:8] * factor``, where the factor is ``first`` in four lanes and ``second`` in four."""
     signature = types.void(table, types.uint64, change, f8, f8)
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         data, changes = (_data(context, builder, sig.args[i], args[i]) for i in (0, 2))
-        for end, factor in zip((0, LANES), args[3:], strict=True):
-            at = builder.add(args[1], ir.Constant(_word, end))
-            change = _load(builder, changes, ir.Constant(_word, end))
-            _store(builder, data, at, change.times_plus(_spread(builder, factor), _load(builder, data, at)))
+        halves = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * (LANES // 2) + [LANES] * (LANES // 2))
+        factor = builder.shuffle_vector(*(_spread(builder, number).value for number in args[3:]), halves)
+        change = _load(builder, changes, ir.Constant(_word, 0))
+        moved = change.times_plus(Eight(builder, factor), _load_singles(builder, data, args[1]))
+        place = builder.bitcast(builder.gep(data, [args[1]]), _singles.as_pointer())
+        builder.store(builder.fptrunc(moved.value, _singles), place, align=4)
         return context.get_dummy_value()
 
     return signature, codegen

@@ -11,9 +11,12 @@ from steelyard.blocks import Block, check_finite, refuse_rows
 from steelyard.learner import Learner, State, Trace
 from steelyard.losses import Array, Loss
 
-EXPERTS = 16
-RATES = np.tile(np.logspace(-1.75, 1.75, EXPERTS // 2), 2)
-"""Eight rates, half a decade apart, under two metrics: one whose rate falls like 1/sqrt(n), one like 1/n."""
+EXPERTS = 8
+RATES = np.concatenate([np.logspace(-1.5, 1.0, 4), np.logspace(-1.0, 1.5, 4)])
+"""Four rates under a metric that falls like 1/sqrt(n), and four under one that falls like 1/n."""
+
+
+_POWERS = np.ldexp(1.0, np.minimum(1100 - np.arange(2201), 1023))  # 2^-k at place 1100 + k
 
 
 class Expert(NamedTuple):
@@ -31,7 +34,7 @@ class Expert(NamedTuple):
 
 
 class Mixture(Learner):
-    """Sixteen learners in one read of the data, mixed online: no learning rate to choose. See ``docs/theory.md``.
+    """Eight learners in one read of the data, mixed online: no learning rate to choose. See ``docs/theory.md``.
 
     Parameters
     ----------
@@ -49,7 +52,7 @@ class Mixture(Learner):
     >>> mixture = Mixture("squared")
     >>> _ = mixture.learn(X, y)
     >>> [round(expert.weight, 2) for expert in mixture.bank()][:3]
-    [0.06, 0.06, 0.06]
+    [0.12, 0.12, 0.13]
     """
 
     def __init__(self, loss: str | Loss = "logistic", *, fit_intercept: bool = True, n_outputs: int = 1) -> None:
@@ -72,15 +75,20 @@ class Mixture(Learner):
 
     def _empty_state(self, n_features: int) -> State:
         table = _aligned_zeros((n_features + 1) * self._record)
-        table.reshape(-1, self._record)[-1, 2:4] = 1.0  # the intercept's scale
+        table.reshape(-1, self._record)[-1, self._statistics] = 1.0  # the intercept's scale
         shared = np.zeros(_SHARED)
         if self._labels == _PLAIN:
             shared[_LOWEST], shared[_HIGHEST] = -1.0, 1.0
         return State(table, np.zeros((self.n_outputs, _COLUMNS)), shared)
 
     @property
+    def _statistics(self) -> int:
+        """Where a feature's own statistics stand in its record, after the parts of the outputs."""
+        return (EXPERTS + 2) * self.n_outputs
+
+    @property
     def _record(self) -> int:
-        return -(-(4 + (2 + EXPERTS) * self.n_outputs) // 8) * 8
+        return -(-(self._statistics + 6) // 16) * 16
 
     def _learn(self, block: Block, y: Array, weight: Array, order: NDArray[np.int64] | None) -> Trace:
         from steelyard._library import compiled_loss, get_kernel
@@ -105,7 +113,10 @@ class Mixture(Learner):
         learn = get_kernel("learn_mixture", *block.types)
         offsets = np.empty(room, np.uint64)
         rows = (*block.arrays, order, y, weight)
-        bad = learn(step, params, *rows, *state, config, RATES, offsets, work, prediction, loss)
+        tables = (state.table, state.table.view(np.float64))
+        bad = learn(
+            step, params, *rows, *tables, *state[1:], config, RATES, _POWERS, offsets, work, prediction, loss
+        )
         if bad >= 0:
             self.state = self.state and snapshot
             refuse_rows(block, order[bad : bad + 1])
@@ -167,13 +178,16 @@ class Mixture(Learner):
         """The averaged model: every expert's weights by its share, with the centers moved into the intercept."""
         records = state.table.reshape(-1, self._record)
         coef = np.empty((records.shape[0], self.n_outputs))
+        units = np.ldexp(1.0, -records[:, self._statistics + 1].astype(int))
         for c in range(self.n_outputs):
             share = self.weights(c)
-            start = 4 + (2 + EXPERTS) * c + 2
             alive = share > 0.0
-            coef[:, c] = records[:, start : start + EXPERTS][:, alive] @ share[alive]
-        centered = records[:-1, 0] == state.dual[_SEEN]
-        coef[-1] -= records[:-1, 1][centered] @ coef[:-1][centered]
+            weights = records[:, EXPERTS * c : EXPERTS * (c + 1)][:, alive].astype(np.float64)
+            coef[:, c] = (weights @ share[alive]) * units
+        wide = state.table.view(np.float64).reshape(-1, self._record // 2)[:-1]
+        count, mean = wide[:, self._statistics // 2 + 1], wide[:, self._statistics // 2 + 2]
+        centered = count == state.dual[_SEEN]
+        coef[-1] -= mean[centered] @ coef[:-1][centered]
         if self._labels != _PLAIN:
             coef[-1] += state.dual[_LABEL_MEAN]
         return coef
@@ -198,10 +212,11 @@ class Mixture(Learner):
         return f"<Mixture {self.loss.name}: {seen}>"
 
 
-def _aligned_zeros(size: int) -> Array:
+def _aligned_zeros(size: int) -> NDArray[np.float32]:
     """Zeros that start with a cache line, so that a record takes no line more than it needs."""
-    block = np.zeros(size + 8)
-    skip = (-block.ctypes.data % 64) // 8
+    block = np.empty(size + 16, np.float32)  # np.zeros would not ask for huge pages
+    block.fill(0.0)
+    skip = (-block.ctypes.data % 64) // 4
     return block[skip : skip + size]
 
 
@@ -209,4 +224,4 @@ def _aligned_zeros(size: int) -> Array:
 _GENERIC, _LOGISTIC, _SQUARED = 0, 1, 2
 _PLAIN, _PROPORTIONAL, _UNIT, _CUT = 0, 1, 2, 3
 _SEEN, _ROWS, _, _, _LARGEST, _LABEL_MEAN, _, _LOWEST, _HIGHEST, _SHARED = range(10)
-_LOSS, _MIXED, _GAP, _COLUMNS = 16, 32, 34, 35
+_LOSS, _MIXED, _GAP, _COLUMNS = 8, 16, 18, 19
