@@ -178,6 +178,15 @@ def _guarded(state, k, step, params, h, p, y, a, ratio, value, slope, c, gap):
 
 
 @jit
+def _next_row(indptr, order, i, dense):
+    """Where the next sparse row stands: what it needs is fetched while this one is learned."""
+    if dense or i + 1 >= order.size:
+        return ZERO, ZERO
+    row = order[i + 1]
+    return indptr[row], indptr[row + 1]
+
+
+@jit
 def _label(y, k, classes):
     """The label that output k sees: its own +-1 under one-vs-rest, the label itself otherwise."""
     if classes:
@@ -297,7 +306,8 @@ def learn(step, params, data, indices, indptr, order, y, weight, table, state, d
         if radius < math.inf:
             s[NORM2] += change * (2.0 * p / factor + change * norm2)
         if diagonal:
-            move_single(data, indices, lo, hi, table, intercept != 0.0, flags, change, h * slope * slope)
+            ahead, end = _next_row(indptr, order, i, dense)
+            move_single(data, indices, lo, hi, table, intercept != 0.0, flags, change, h * slope * slope, ahead, end)
         else:
             if dense:
                 dense_add(data, lo, hi, table, change)

@@ -423,7 +423,11 @@ def learn_mixture(
             elif kind == SQUARED:
                 rate = 4.0 / ((high - low) * (high - low) * largest) if high > low else 1.0
                 _mixing_weights(evidence, rate, pi)
-                mixed = _aggregate(pi, p, low, high, rate * counted, scratch) if shared[ROWS] > 0.0 or labels == PLAIN else 0.0
+                mixed = (
+                    _aggregate(pi, p, low, high, rate * counted, scratch)
+                    if shared[ROWS] > 0.0 or labels == PLAIN
+                    else 0.0
+                )
                 loss = 0.5 * (mixed - label) * (mixed - label)
                 inside = _clip(label, low, high)
                 counted_loss = 0.5 * (mixed - inside) * (mixed - inside)

@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from steelyard._compile import add_eight, dense_jit, jit, prefetch_once
+from steelyard._compile import add_eight, dense_jit, jit, prefetch, prefetch_once
 
 # signed numbers would turn an unsigned index into a float
 ZERO, ONE, TWO, THREE, FOUR, EIGHT = (np.uint64(i) for i in (0, 1, 2, 3, 4, 8))
@@ -199,11 +199,14 @@ def meet_single(data, indices, lo, hi, table, intercept, flags):
 
 
 @jit
-def move_single(data, indices, lo, hi, table, intercept, flags, factor, energy):
-    """:func:`move_row` for one output."""
+def move_single(data, indices, lo, hi, table, intercept, flags, factor, energy, ahead, stop):
+    """:func:`move_row` for one output; fetches the records of the row ``ahead:stop`` on the way."""
     dense, origin, adaptive, _ = flags
     end = hi + ONE if intercept else hi
     for e in range(lo, end):
+        if ahead < stop:
+            prefetch(table, np.uint64(indices[ahead]) * FOUR)
+            ahead += ONE
         q = np.float64(data[e]) if e < hi else 1.0
         if q != 0.0:
             base = (e - lo if dense else np.uint64(indices[e])) * FOUR if e < hi else np.uint64(table.size) - FOUR

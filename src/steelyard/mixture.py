@@ -114,9 +114,7 @@ class Mixture(Learner):
         offsets = np.empty(room, np.uint64)
         rows = (*block.arrays, order, y, weight)
         tables = (state.table, state.table.view(np.float64))
-        bad = learn(
-            step, params, *rows, *tables, *state[1:], config, RATES, _POWERS, offsets, work, prediction, loss
-        )
+        bad = learn(step, params, *rows, *tables, *state[1:], config, RATES, _POWERS, offsets, work, prediction, loss)
         if bad >= 0:
             self.state = self.state and snapshot
             refuse_rows(block, order[bad : bad + 1])
