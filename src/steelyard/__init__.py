@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from steelyard.losses import CustomLoss as CustomLoss
     from steelyard.losses import Loss as Loss
     from steelyard.losses import get_loss as get_loss
+    from steelyard.mixture import Expert as Expert
+    from steelyard.mixture import Mixture as Mixture
     from steelyard.sweeps import SweepResult as SweepResult
     from steelyard.sweeps import sweep as sweep
     from steelyard.text import read_libsvm as read_libsvm
@@ -35,7 +37,9 @@ _HOME = {
     "Bank": "bank",
     "OnlineClassifier": "estimators",
     "OnlineRegressor": "estimators",
+    "Expert": "mixture",
     "Learner": "learner",
+    "Mixture": "mixture",
     "State": "learner",
     "Trace": "learner",
     "Certificate": "certificate",

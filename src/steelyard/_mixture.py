@@ -13,8 +13,8 @@ needs only the first part, does not use up the rates.
 
 A feature is one cache line: for each output 8 weights, then for each output (G, H), then v, an exponent k (these of
 single precision), n and the mean. All but n and the mean are in units of 2^k, chosen when v is first known: single
-precision then serves columns of any scale. Where v outgrows 4^k, k grows and the weights stay, so that x = w/2^k shrinks
-with the scale. The last record is the intercept's, whose z is 1.
+precision then serves columns of any scale. Where v outgrows 4^k, k grows and the weights stay, so that x = w/2^k
+shrinks with the scale. A feature without a center has the mean NaN. The last record is the intercept's, whose z is 1.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ LABEL_MEAN = 5
 LABEL_VARIANCE = 6
 LOWEST = 7
 HIGHEST = 8
-SHARED = 9
+LABEL_UNIT = 9  # the power of two that labels are measured in, 0 before one is known (Python's business)
+SHARED = 10
 
 # Columns of ``state``, one row an output.
 EVIDENCE = 0  # of each expert: the sum of counted weight times loss
@@ -61,12 +62,13 @@ PLAIN, PROPORTIONAL, UNIT, CUT = 0, 1, 2, 3  # how slopes grow with the labels' 
 EPSILON = 0.1
 MOST = 10.0  # the largest counted weight, in typical weights
 LARGE = 1e300
+RANGE = 1e30  # of an expert's predictions, in units of the labels
 
 
 @jit
-def _exponent(v):
-    """The k with 4^k <= v < 4^(k+1)."""
-    _, e = math.frexp(math.sqrt(v))
+def _exponent(x):
+    """The k with 2^k <= |x| < 2^(k+1)."""
+    _, e = math.frexp(x)
     return e - 1
 
 
@@ -74,7 +76,7 @@ def _exponent(v):
 def _change_unit(table, base, size, k, powers, keep):
     """Measure a feature in units of 2^k. To ``keep`` x, its weights grow; otherwise x shrinks as the unit grows."""
     at = base + size * _OUTPUT
-    steps = k - int(table[at + ONE])
+    steps = min(k - int(table[at + ONE]), 1000)
     table[at + ONE] = k
     factor = powers[ZERO_POWER + steps]
     for j in range(base + size * _WEIGHTS, at + ONE):
@@ -92,7 +94,7 @@ def _meet(table, doubles, base, size, q, h, seen, centering, powers):
     if h == 0.0:
         return q * powers[ZERO_POWER + int(table[at + ONE])], False
     count = doubles[wide]
-    full = centering and count == seen
+    full = centering and count == seen and not math.isnan(doubles[wide + ONE])
     grown = min(count + h, LARGE)
     doubles[wide] = grown
     share = h / grown
@@ -102,25 +104,26 @@ def _meet(table, doubles, base, size, q, h, seen, centering, powers):
         away = q - doubles[wide + ONE]
         doubles[wide + ONE] += share * away
         z = q - doubles[wide + ONE]
-    v = np.float64(table[at])
-    if v == 0.0:
-        # not measured yet, so its weights are zero
-        v = abs(away) * math.sqrt(share * abs(z / away)) if away != 0.0 else 0.0
-        if v > 0.0:
-            _, exponent = math.frexp(v)
-            table[at + ONE] = exponent - 1
-            inverse = powers[ZERO_POWER + exponent - 1]
-            table[at] = (v * inverse) * (v * inverse)
-            z *= inverse
-        return z, full
+        if z == 0.0:
+            table[at] -= share * table[at]
+            return z, full
+    elif count == 0.0:
+        doubles[wide + ONE] = math.nan
+    if table[at] == 0.0:
+        table[at + ONE] = _exponent(z)  # not measured yet, so its weights are zero
     inverse = powers[ZERO_POWER + int(table[at + ONE])]
+    if not abs(z * inverse) < 1e15:
+        _change_unit(table, base, size, _exponent(z), powers, False)
+        inverse = powers[ZERO_POWER + int(table[at + ONE])]
     z *= inverse
-    v += share * ((away * inverse) * z - v)
-    table[at] = v
+    v = table[at] + share * ((away * inverse) * z - table[at])
     if v > 4.0:
-        steps = _exponent(v)
+        steps = _exponent(math.sqrt(v))
         _change_unit(table, base, size, int(table[at + ONE]) + steps, powers, False)
-        z *= powers[ZERO_POWER + steps]
+        inverse = powers[ZERO_POWER + steps]
+        z *= inverse
+        v *= inverse * inverse
+    table[at] = v
     return z, full
 
 
@@ -136,8 +139,9 @@ def _leave(table, doubles, width, size, seen, h, p, powers):
     for base in range(np.uint64(0), last, width):
         at = base + size * _OUTPUT
         wide = (at >> ONE) + ONE
-        if doubles[wide] == seen:
-            mean = doubles[wide + ONE] * powers[ZERO_POWER + int(table[at + ONE])]
+        if doubles[wide] == seen and not math.isnan(doubles[wide + ONE]):
+            center = doubles[wide + ONE]
+            mean = center * powers[ZERO_POWER + int(table[at + ONE])]
             for k in range(size * _WEIGHTS):
                 shift = -mean * table[base + k]
                 if h > 0.0:
@@ -146,18 +150,18 @@ def _leave(table, doubles, width, size, seen, h, p, powers):
                     p[k] += shift
             if h > 0.0:
                 left += 1
-                doubles[wide + ONE] = 0.0
+                doubles[wide + ONE] = math.nan
                 if table[at] > 0.0:
                     v = np.float64(table[at]) + mean * mean
                     if v > 4.0:
-                        steps = _exponent(v)
+                        steps = _exponent(math.sqrt(v))
                         _change_unit(table, base, size, int(table[at + ONE]) + steps, powers, True)
                         v *= powers[ZERO_POWER + steps] * powers[ZERO_POWER + steps]
                     table[at] = v
-                elif mean != 0.0:
-                    fraction, exponent = math.frexp(mean)
-                    table[at + ONE] = exponent - 1
-                    table[at] = 4.0 * fraction * fraction
+                elif center != 0.0:
+                    table[at + ONE] = _exponent(center)
+                    mean = center * powers[ZERO_POWER + int(table[at + ONE])]
+                    table[at] = mean * mean
     return left
 
 
@@ -172,7 +176,7 @@ def _measure(v, g, h, z):
 @inline_jit
 def _add(table, at, energy):
     """Add to a sum; an overflow leaves it as it is."""
-    if table[at] + energy < 1e30:
+    if table[at] + energy < RANGE:
         table[at] += energy
 
 
@@ -246,6 +250,11 @@ def _aggregate(pi, p, low, high, rate, scratch):
     width = high - low
     if not width > 0.0:
         return low
+    if rate * width * width < 1e-9:  # the limit, which is the mean
+        mean = 0.0
+        for k in range(EXPERTS):
+            mean += pi[k] * p[k]
+        return min(max(mean, low), high)
     ends = 0.0
     for label in (low, high):
         for k in range(EXPERTS):
@@ -367,7 +376,7 @@ def learn_mixture(
             dot_lanes(table, offsets, start, z, count, p)
             evidence = state[c, EVIDENCE : EVIDENCE + EXPERTS]
             for k in range(EXPERTS):
-                if not abs(p[k]) < LARGE or evidence[k] == math.inf:  # retired
+                if not abs(p[k]) < RANGE or evidence[k] == math.inf:  # retired
                     p[k] = 0.0
                     evidence[k] = math.inf
             if labels != PLAIN:
@@ -440,14 +449,15 @@ def learn_mixture(
                 steepness *= steepness
                 curvature = 1.0
             else:
-                rate = math.log(8.0) / state[c, GAP] if state[c, GAP] > 0.0 else math.inf
+                rate = math.log(8.0) / state[c, GAP] if state[c, GAP] > 1e-300 else math.inf
                 _mixing_weights(evidence, rate, pi)
                 _steps(step, params, p, label, a, value, slope, ratio)
                 mixed = 0.0
                 hedge = 0.0
                 for k in range(EXPERTS):
-                    mixed += pi[k] * p[k]
-                    hedge += pi[k] * value[k]
+                    if pi[k] > 0.0:
+                        mixed += pi[k] * p[k]
+                        hedge += pi[k] * value[k]
                 loss, gradient, _, _ = call_step(step, mixed, label, 0.0, params, 0)
                 steepness = (gradient / scale) * (gradient / scale) if scale > 0.0 else 0.0
                 curvature = steepness
@@ -463,7 +473,8 @@ def learn_mixture(
                         for k in range(EXPERTS):
                             if pi[k] > 0.0:
                                 soft = min(soft, counted * value[k])
-                    state[c, GAP] += max(0.0, counted * hedge - soft)
+                    if state[c, GAP] + counted * hedge < LARGE:
+                        state[c, GAP] += max(0.0, counted * hedge - soft)
             predictions[np.uint64(i) * size + c] = mixed
             losses[np.uint64(i) * size + c] = loss
             if h == 0.0:
@@ -476,7 +487,8 @@ def learn_mixture(
                 state[c, LOSS + k] += h * (change[k] if kind == SQUARED else value[k])
                 evidence[k] += counted * value[k]
                 shrink += pi[k] * ratio[k]
-                change[k] = -rates[k] * speed * (h * ratio[k]) * slope[k]
+                norm = norm1 if k < HALF else norm2
+                change[k] = -(a[k] / norm * ratio[k]) * slope[k] if norm > 0.0 else 0.0
                 if labels != PLAIN and kind != SQUARED and shared[ROWS] == 0.0:
                     change[k] = 0.0  # the offset takes the first label
                 if not abs(change[k]) < LARGE or evidence[k] == math.inf:

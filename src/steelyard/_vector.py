@@ -278,7 +278,10 @@ def dot_lanes(typingctx: Any, table: Any, offsets: Any, shift: Any, z: Any, size
 
 @intrinsic
 def add_lanes(typingctx: Any, table: Any, at: Any, change: Any, first: Any, second: Any) -> Any:
-    """``table[at:][:8] += change[:8] * factor``, where the factor is ``first`` in four lanes and ``second`` in four."""
+    """``table[at:][:8] += change[:8] * factor``, where the factor is ``first`` in four lanes and ``second`` in four.
+
+    Kept within 1e30 of zero, so that single precision does not overflow.
+    """
     signature = types.void(table, types.uint64, change, f8, f8)
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
@@ -288,7 +291,7 @@ def add_lanes(typingctx: Any, table: Any, at: Any, change: Any, first: Any, seco
         change = _load(builder, changes, ir.Constant(_word, 0))
         moved = change.times_plus(Eight(builder, factor), _load_singles(builder, data, args[1]))
         place = builder.bitcast(builder.gep(data, [args[1]]), _singles.as_pointer())
-        builder.store(builder.fptrunc(moved.value, _singles), place, align=4)
+        builder.store(builder.fptrunc(moved.at_most(1e30).at_least(-1e30).value, _singles), place, align=4)
         return context.get_dummy_value()
 
     return signature, codegen

@@ -62,5 +62,9 @@ class Bank(Learner):
         average = scalars[:, _LOSS] / scalars[:, _WEIGHT]
         return np.where(np.isnan(average), np.inf, average).reshape(len(self.updates), self.rates.size)
 
-    def _warn_divergence(self, *_: Any) -> None:
+    def _options(self) -> dict[str, Any]:
+        options = {**super()._options(), "updates": self.updates, "eta0": self.rates.tolist()}
+        return {name: value for name, value in options.items() if name not in ("update", "n_outputs")}
+
+    def _look_for_divergence(self, *_: Any) -> None:
         """A diverging learner in a bank is a result, not an accident."""

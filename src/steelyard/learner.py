@@ -52,12 +52,13 @@ class Trace(NamedTuple):
 class State(NamedTuple):
     """Everything a learner has learned. A copy of the arrays is a snapshot."""
 
-    table: Array
-    """Weights and, under the diagonal metric, scales and sums of squared gradients: see ``_rows``."""
+    table: NDArray[Any]
+    """Weights and, under the diagonal metric, scales and sums of squared gradients: see ``_rows`` and ``_mixture``."""
     scalars: Array
     """One row an output: eta0, cumulated weight, lam, sum of squared gradients, cumulated loss, …"""
     dual: Array
-    """The sum of h*c*q, (features + 1) x outputs, where a certificate needs it beside the table; else empty."""
+    """The sum of h*c*q, (features + 1) x outputs, where a certificate needs it beside the table; else empty. For a
+    mixture, what its outputs share."""
 
 
 class Learner:
@@ -140,6 +141,8 @@ class Learner:
             )
         self.guard = bool(guard)
         self.state: State | None = None
+        self.notes: dict[str, Any] = {}
+        """What goes into the model file with the learner: anything that JSON can hold."""
         self._coef: Array | None = None
 
     # ------------------------------------------------------------------------------------------ learning
@@ -166,26 +169,17 @@ class Learner:
         return labels, check_weights(sample_weight, block.n_rows)
 
     def _learn(self, block: Block, y: Array, weight: Array, order: NDArray[np.int64] | None) -> Trace:
-        from steelyard._library import compiled_loss, get_kernel
-
         state = self._state_for(block)
         if order is None:
             order = np.arange(block.n_rows, dtype=np.int64)
-        step, parameters, _ = compiled_loss(self.loss)
-        params = np.tile(parameters, (self.n_outputs, 1))
-        params[:, 0] = self._rules
-        params[:, 1] = self.certificate or self.guard or self.regularizer.schedule == "gap"
-        work = np.empty(5 * self.n_outputs)
         prediction, loss = np.empty((2, order.size * self.n_outputs))
-        learn = get_kernel(self._kernel, *block.types)
-        config = self._config(block)
         # The kernel stops at a row that is not finite. Whether to look first or to keep a copy is a matter of size.
         snapshot = None
         if state.table.size >= block.data.size:
             check_finite(block)
         elif self.state is not None:
             snapshot = State(*(array.copy() for array in state))
-        bad = learn(step, params, *block.arrays, order, y, weight, *state, config, work, prediction, loss)
+        bad = self._run_kernel(block, order, y, weight, state, prediction, loss)
         if bad >= 0:
             self.state = self.state and snapshot
             refuse_rows(block, order[bad : bad + 1])
@@ -194,12 +188,36 @@ class Learner:
             )
         self.state = state
         self._coef = None
-        if not np.isfinite(state.scalars[:, _LOSS]).all():
-            self._warn_divergence(prediction, order)
+        self._look_for_divergence(prediction, order)
         shape = (order.size,) if self.n_outputs == 1 else (order.size, self.n_outputs)
         return Trace(prediction.reshape(shape), loss.reshape(shape), weight[order])
 
-    def _warn_divergence(self, prediction: Array, order: NDArray[np.int64]) -> None:
+    def _run_kernel(
+        self,
+        block: Block,
+        order: NDArray[np.int64],
+        y: Array,
+        weight: Array,
+        state: State,
+        prediction: Array,
+        loss: Array,
+    ) -> int:
+        """Learn the rows; returns the place in ``order`` where it had to stop, or -1."""
+        from steelyard._library import compiled_loss, get_kernel
+
+        step, parameters, _ = compiled_loss(self.loss)
+        params = np.tile(parameters, (self.n_outputs, 1))
+        params[:, 0] = self._rules
+        params[:, 1] = self.certificate or self.guard or self.regularizer.schedule == "gap"
+        work = np.empty(5 * self.n_outputs)
+        learn = get_kernel(self._kernel, *block.types)
+        rows = (*block.arrays, order, y, weight)
+        return int(learn(step, params, *rows, *state, self._config(block), work, prediction, loss))
+
+    def _look_for_divergence(self, prediction: Array, order: NDArray[np.int64]) -> None:
+        assert self.state is not None
+        if np.isfinite(self.state.scalars[:, _LOSS]).all():
+            return
         bad = np.flatnonzero(~np.isfinite(prediction))
         where = f", first predicted in row {order[bad[0] // self.n_outputs]}" if bad.size else ""
         advice = "Use update='iwa', or a smaller eta0."
@@ -366,23 +384,28 @@ class Learner:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the learner to one file, atomically: a reader sees the old file or the new one, whole."""
-        r = self.regularizer
         header = {
             "format": _FORMAT,
+            "kind": type(self).__name__,
             "loss": self.loss.name,
             "loss_parameters": {} if isinstance(self.loss, CustomLoss) else vars(self.loss),
-            "learner": {
-                "update": self.update,
-                "fit_intercept": self.fit_intercept,
-                "n_outputs": self.n_outputs,
-                "certificate": self.certificate,
-                "guard": self.guard,
-            },
-            "regularizer": vars(r),
+            "options": self._options(),
+            "notes": self.notes,
         }
         arrays = {} if self.state is None else self.state._asdict()
         with atomic_write(path) as file:
             np.savez(file, header=np.array(json.dumps(header)), **arrays)
+
+    def _options(self) -> dict[str, Any]:
+        """What makes another learner like this one, beside the loss."""
+        return {
+            "update": self.update,
+            "fit_intercept": self.fit_intercept,
+            "n_outputs": self.n_outputs,
+            "certificate": self.certificate,
+            "guard": self.guard,
+            **vars(self.regularizer),
+        }
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, loss: CustomLoss | None = None) -> Learner:
@@ -392,6 +415,7 @@ class Learner:
                 header = json.loads(str(file["header"]))
                 arrays = {name: file[name] for name in State._fields if name in file}
             newer = header["format"] > _FORMAT
+            _class_of(header["kind"])
         except (zipfile.BadZipFile, KeyError, ValueError, TypeError, EOFError, AttributeError) as error:
             raise ValueError(f"{os.fspath(path)} is not a Steelyard model file, or it is damaged") from error
         if newer:
@@ -400,7 +424,8 @@ class Learner:
             needed = "needs" if loss is None else "does not need"
             raise ValueError(f"{os.fspath(path)} was learned with the {header['loss']} loss: it {needed} loss=")
         chosen = loss if loss is not None else LOSSES[header["loss"]](**header["loss_parameters"])
-        learner = cls(chosen, **header["learner"], **header["regularizer"])
+        learner: Learner = _class_of(header["kind"])(chosen, **header["options"])
+        learner.notes = header["notes"]
         if arrays:
             learner.state = State(**arrays)
             expected = learner._empty_state(learner.n_features)
@@ -415,6 +440,18 @@ class Learner:
             f"<Learner {self.loss.name}/{self.update}, {r.schedule} from eta0={r.eta0:g}, {r.metric} metric, "
             f"center {r.center}: {seen}>"
         )
+
+
+def _class_of(kind: str) -> Any:
+    if kind == "Mixture":
+        from steelyard.mixture import Mixture
+
+        return Mixture
+    if kind == "Bank":
+        from steelyard.bank import Bank
+
+        return Bank
+    return {"Learner": Learner}[kind]
 
 
 # Columns of State.scalars; _kernels, which cannot be imported here without Numba, has the same (a test compares them).

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.blocks import Block, check_finite, refuse_rows
-from steelyard.learner import Learner, State, Trace
+from steelyard.blocks import Block
+from steelyard.learner import Learner, State
 from steelyard.losses import Array, Loss
+
+if TYPE_CHECKING:
+    from steelyard.certificate import Certificate
 
 EXPERTS = 8
 RATES = np.concatenate([np.logspace(-1.5, 1.0, 4), np.logspace(-1.0, 1.5, 4)])
@@ -90,38 +93,70 @@ class Mixture(Learner):
     def _record(self) -> int:
         return -(-(self._statistics + 6) // 16) * 16
 
-    def _learn(self, block: Block, y: Array, weight: Array, order: NDArray[np.int64] | None) -> Trace:
+    def _run_kernel(
+        self,
+        block: Block,
+        order: NDArray[np.int64],
+        y: Array,
+        weight: Array,
+        state: State,
+        prediction: Array,
+        loss: Array,
+    ) -> int:
         from steelyard._library import compiled_loss, get_kernel
 
-        state = self._state_for(block)
-        if order is None:
-            order = np.arange(block.n_rows, dtype=np.int64)
         step, parameters, _ = compiled_loss(self.loss)
         params = parameters.reshape(1, -1).copy()
         params[0, 0] = self._rules[0]
+        unit = self._label_unit(state, y, weight, order)
+        delta = getattr(self.loss, "delta", 1.0) / unit
+        if self._labels == _CUT:
+            params[0, 2] = delta
         room = 1 + int(np.diff(block.indptr).max(initial=0))
         work = np.empty(3 * room + (8 + self.n_outputs) * EXPERTS)
-        prediction, loss = np.empty((2, order.size * self.n_outputs))
-        delta = getattr(self.loss, "delta", 1.0)
         flags = (self.fit_intercept, block.dense, self._one_vs_rest)
         config = np.array([self._kind, self._labels, *flags, delta, self._record], dtype=np.float64)
-        snapshot = None
-        if state.table.size >= block.data.size:
-            check_finite(block)
-        elif self.state is not None:
-            snapshot = State(*(array.copy() for array in state))
         learn = get_kernel("learn_mixture", *block.types)
-        offsets = np.empty(room, np.uint64)
-        rows = (*block.arrays, order, y, weight)
-        tables = (state.table, state.table.view(np.float64))
-        bad = learn(step, params, *rows, *tables, *state[1:], config, RATES, _POWERS, offsets, work, prediction, loss)
-        if bad >= 0:
-            self.state = self.state and snapshot
-            refuse_rows(block, order[bad : bad + 1])
-        self.state = state
-        self._coef = None
-        shape = (order.size,) if self.n_outputs == 1 else (order.size, self.n_outputs)
-        return Trace(prediction.reshape(shape), loss.reshape(shape), weight[order])
+        rows = (*block.arrays, order, y if unit == 1.0 else y / unit, weight)
+        tables = (state.table, state.table.view(np.float64), *state[1:])
+        space = (np.empty(room, np.uint64), work)
+        stopped = int(learn(step, params, *rows, *tables, config, RATES, _POWERS, *space, prediction, loss))
+        if unit != 1.0:
+            prediction *= unit
+            with np.errstate(over="ignore"):
+                loss *= self._loss_unit(state)
+        return stopped
+
+    def _label_unit(self, state: State, y: Array, weight: Array, order: NDArray[np.int64]) -> float:
+        """The power of two near the first label that is not zero: labels are measured in it, and so of any size."""
+        if self._labels == _PLAIN:
+            return 1.0
+        if state.dual[_LABEL_UNIT] == 0.0:
+            first = np.flatnonzero((y[order] != 0.0) & (weight[order] > 0.0))[:1]
+            if not first.size:
+                return 1.0
+            state.dual[_LABEL_UNIT] = np.ldexp(1.0, np.frexp(y[order[first[0]]])[1])
+        return float(state.dual[_LABEL_UNIT])
+
+    def _loss_unit(self, state: State) -> float:
+        """What a loss of 1 in the state is in the user's labels."""
+        unit = float(state.dual[_LABEL_UNIT]) or 1.0
+        return unit if self._labels == _UNIT else unit * unit
+
+    def _look_for_divergence(self, *_: Any) -> None:
+        """An expert that leaves the range of floats is retired, and ``bank`` shows it."""
+
+    def _options(self) -> dict[str, Any]:
+        return {"fit_intercept": self.fit_intercept, "n_outputs": self.n_outputs}
+
+    def predict(self, X: Any) -> Array:
+        """The averaged model's prediction for every row, kept within the labels seen where labels have a range."""
+        scores = super().predict(X)
+        return scores if self.label_range is None else np.clip(scores, *self.label_range)
+
+    def certify(self, output: int = 0) -> Certificate:
+        """A mixture has a guarantee against its experts (``docs/theory.md``), and no certificate."""
+        raise ValueError("a mixture keeps no certificate: give a learning rate, eta0=1.0 for example, to have one")
 
     # ---------------------------------------------------------------------------------------- the mixture
 
@@ -146,15 +181,16 @@ class Mixture(Learner):
         if self._kind == _SQUARED:
             width = shared[_HIGHEST] - shared[_LOWEST]
             return float(4.0 / (width * width * largest)) if width > 0.0 else 1.0
-        gap = state.scalars[output, _GAP]
-        return float(np.log(EXPERTS) / gap) if gap > 0.0 else np.inf
+        gap = float(state.scalars[output, _GAP])
+        return float(np.log(EXPERTS)) / gap if gap > 1e-300 else np.inf
 
     def bank(self, output: int = 0) -> list[Expert]:
         """Every expert: its rate, its loss so far, its share in the mixture."""
         state = self._learned()
         seen = state.dual[_SEEN]
         retired = ~np.isfinite(state.scalars[output, :EXPERTS])
-        losses = state.scalars[output, _LOSS : _LOSS + EXPERTS] / (seen if seen > 0.0 else np.nan)
+        with np.errstate(over="ignore", invalid="ignore"):
+            losses = self._loss_unit(state) * (state.scalars[output, _LOSS : _LOSS + EXPERTS] / (seen or np.nan))
         shares = self.weights(output)
         return [
             Expert(
@@ -179,15 +215,16 @@ class Mixture(Learner):
         units = np.ldexp(1.0, -records[:, self._statistics + 1].astype(int))
         for c in range(self.n_outputs):
             share = self.weights(c)
-            alive = share > 0.0
+            alive = np.isfinite(state.scalars[c, :EXPERTS]) & (share > 0.0)
             weights = records[:, EXPERTS * c : EXPERTS * (c + 1)][:, alive].astype(np.float64)
             coef[:, c] = (weights @ share[alive]) * units
         wide = state.table.view(np.float64).reshape(-1, self._record // 2)[:-1]
         count, mean = wide[:, self._statistics // 2 + 1], wide[:, self._statistics // 2 + 2]
-        centered = count == state.dual[_SEEN]
+        centered = (count == state.dual[_SEEN]) & ~np.isnan(mean)
         coef[-1] -= mean[centered] @ coef[:-1][centered]
         if self._labels != _PLAIN:
             coef[-1] += state.dual[_LABEL_MEAN]
+            coef *= state.dual[_LABEL_UNIT] or 1.0
         return coef
 
     @property
@@ -196,14 +233,15 @@ class Mixture(Learner):
         if self._labels == _PLAIN:
             return None
         shared = self._learned().dual
-        return float(shared[_LOWEST]), float(shared[_HIGHEST])
+        unit = float(shared[_LABEL_UNIT]) or 1.0
+        return float(shared[_LOWEST]) * unit, float(shared[_HIGHEST]) * unit
 
     @property
     def progressive_loss_(self) -> float:
         """The weighted average of the mixture's loss of every example before it was learned, over all calls."""
         if self.state is None or not self.state.dual[_SEEN] > 0.0:
             return float("nan")
-        return float(self.state.scalars[:, _MIXED].mean() / self.state.dual[_SEEN])
+        return self._loss_unit(self.state) * float(self.state.scalars[:, _MIXED].mean() / self.state.dual[_SEEN])
 
     def __repr__(self) -> str:
         seen = "nothing learned" if self.state is None else f"{int(self.state.dual[_ROWS])} rows learned"
@@ -221,5 +259,5 @@ def _aligned_zeros(size: int) -> NDArray[np.float32]:
 # As in _mixture, which cannot be imported here without Numba (a test compares them).
 _GENERIC, _LOGISTIC, _SQUARED = 0, 1, 2
 _PLAIN, _PROPORTIONAL, _UNIT, _CUT = 0, 1, 2, 3
-_SEEN, _ROWS, _, _, _LARGEST, _LABEL_MEAN, _, _LOWEST, _HIGHEST, _SHARED = range(10)
+_SEEN, _ROWS, _, _, _LARGEST, _LABEL_MEAN, _, _LOWEST, _HIGHEST, _LABEL_UNIT, _SHARED = range(11)
 _LOSS, _MIXED, _GAP, _COLUMNS = 8, 16, 18, 19
