@@ -53,7 +53,9 @@ def contenders(X, y):
         "iwa, certificate": learner(metric="scalar", certificate=True),
         "iwa, diagonal metric (default)": learner(),
         "iwa, diagonal AdaGrad": learner(schedule="adagrad-norm"),
-        "OnlineClassifier(metric='scalar').fit": lambda: OnlineClassifier(metric="scalar", shuffle=False).fit(X, y),
+        "OnlineClassifier(metric='scalar', eta0=1.0).fit": lambda: OnlineClassifier(
+            metric="scalar", eta0=1.0, shuffle=False
+        ).fit(X, y),
     }
 
 

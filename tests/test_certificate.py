@@ -245,15 +245,17 @@ def test_hindsight_refuses_what_has_no_answer():
 def test_estimators_have_certificates():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3))
-    binary = OnlineClassifier(center="origin").fit(X, X[:, 0] > 0)
+    binary = OnlineClassifier(center="origin", eta0=1.0).fit(X, X[:, 0] > 0)
     assert binary.certificate_.rounds == 200
     assert binary.certificate_.average_loss == pytest.approx(binary.progressive_loss_)
-    many = OnlineClassifier(certificate=True).fit(X, np.digitize(X[:, 0], [-0.5, 0.5]))
+    many = OnlineClassifier(certificate=True, eta0=1.0).fit(X, np.digitize(X[:, 0], [-0.5, 0.5]))
     assert [certificate.rounds for certificate in many.certificate_] == [200, 200, 200]
-    regressor = OnlineRegressor(certificate=True)
+    regressor = OnlineRegressor(certificate=True, eta0=1.0)
     regressor.partial_fit(X[:100], X[:100, 0]).partial_fit(X[100:], X[100:, 0])
     assert regressor.certificate_.rounds == 200
     with pytest.raises(ValueError, match="certificate=True"):
+        OnlineClassifier(eta0=1.0).fit(X, X[:, 0] > 0).certificate_  # noqa: B018
+    with pytest.raises(ValueError, match="a mixture keeps no certificate: give a learning rate"):
         OnlineClassifier().fit(X, X[:, 0] > 0).certificate_  # noqa: B018
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 
 import joblib
@@ -28,14 +29,18 @@ WEIGHT_CHECKS = (
 EXACT = [
     OnlineClassifier(),
     OnlineRegressor(),
+    OnlineClassifier("hinge"),
+    OnlineRegressor("huber"),
+    OnlineClassifier(eta0=1.0),
+    OnlineRegressor(eta0=1.0),
     OnlineClassifier(schedule="constant", eta0=0.3),
     OnlineRegressor(schedule="constant", eta0=0.3),
     OnlineClassifier(loss="hinge", center="origin", schedule="constant", eta0=0.3),
 ]
 INEXACT = [
-    OnlineClassifier(update="proximal", schedule="adagrad-norm"),
-    OnlineClassifier(schedule="gap", center="origin"),
-    OnlineRegressor(update="aprox", schedule="adagrad-norm"),
+    OnlineClassifier(update="proximal", schedule="adagrad-norm", eta0=1.0),
+    OnlineClassifier(schedule="gap", center="origin", eta0=1.0),
+    OnlineRegressor(update="aprox", schedule="adagrad-norm", eta0=1.0),
     OnlineRegressor(update="linearized", eta0=0.5),
 ]
 
@@ -88,7 +93,7 @@ def test_without_shuffling_fit_is_partial_fit(cancer):
 
 def test_progressive_loss_is_the_loss_before_learning(iris):
     X, y = iris
-    model = OnlineClassifier(metric="scalar")
+    model = OnlineClassifier(metric="scalar", eta0=1.0)
     total = 0.0
     for i in range(0, 150, 5):
         scores = model.decision_function(X[i : i + 1])[0] if i else np.zeros(3)
@@ -175,13 +180,16 @@ def test_regression_losses():
     X = rng.normal(size=(3000, 2))
     noise = rng.exponential(size=3000)
     y = X @ [1.0, -2.0] + noise
-    for loss, quantile in [
-        ("absolute", 0.5),
-        (steelyard.losses.Quantile(0.9), 0.9),
-        ("huber", None),
-        ("squared", None),
-    ]:
-        model = OnlineRegressor(loss, random_state=0, passes=10, eta0=2.0).fit(X, y)
+    for (loss, quantile), eta0 in itertools.product(
+        [
+            ("absolute", 0.5),
+            (steelyard.losses.Quantile(0.9), 0.9),
+            ("huber", None),
+            ("squared", None),
+        ],
+        [2.0, "auto"],
+    ):
+        model = OnlineRegressor(loss, random_state=0, passes=10, eta0=eta0).fit(X, y)
         np.testing.assert_allclose(model.coef_, [1.0, -2.0], atol=0.15)
         if quantile:
             assert np.mean(y <= model.predict(X)) == pytest.approx(quantile, abs=0.05)
@@ -195,8 +203,10 @@ def test_a_users_loss_in_an_estimator():
     X, y = load_diabetes(return_X_y=True)
     y = (y - y.mean()) / y.std()
     mine = CustomLoss(lambda p, y: 0.5 * (p - y) ** 2, lambda p, y: p - y)
-    model = OnlineRegressor(mine, random_state=0).fit(X, y)
-    np.testing.assert_allclose(model.coef_, OnlineRegressor(random_state=0).fit(X, y).coef_, rtol=1e-6)
+    model = OnlineRegressor(mine, eta0=1.0, random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.coef_, OnlineRegressor(eta0=1.0, random_state=0).fit(X, y).coef_, rtol=1e-6)
+    tuned = OnlineRegressor(mine, random_state=0, passes=20).fit(X, y)
+    assert tuned.score(X, y) > 0.4
 
 
 @pytest.mark.parametrize(
@@ -207,6 +217,9 @@ def test_a_users_loss_in_an_estimator():
         (OnlineRegressor("poisson"), [0, 1, -3, 1], "label -3 in row 2"),
         (OnlineClassifier(), [1, 1, 1, 1], "one class only"),
         (OnlineClassifier(update="sgd"), [0, 1, 0, 1], "unknown update 'sgd'"),
+        (OnlineClassifier(eta0="best"), [0, 1, 0, 1], "eta0 must be 'auto' or a positive number, got 'best'"),
+        (OnlineClassifier(update="proximal"), [0, 1, 0, 1], "update='proximal' needs a learning rate, eta0=1.0 for"),
+        (OnlineRegressor(certificate=True), [0, 1, 0, 1], "certificate=True needs a learning rate"),
         (OnlineClassifier(passes=0), [0, 1, 0, 1], "passes must be an integer of at least 1, got 0"),
         (OnlineClassifier(class_weight="even"), [0, 1, 0, 1], "class_weight must be a dict, 'balanced' or None"),
         (OnlineClassifier(class_weight={7: 2.0}), [0, 1, 0, 1], "class_weight names 7, not one of the classes"),

@@ -197,15 +197,17 @@ def _label(y, k, classes):
 def learn_plain(
     step, params, data, indices, indptr, order, y, weight, table, state, dual, config, work, predictions, losses
 ):
-    """:func:`learn` under the scalar metric, without a ball, certificate or guard: as little as a row can need."""
+    """:func:`learn` under the scalar metric, without ball, guard or ``dual``: as little as a row can need."""
     schedule = int(config[SCHEDULE])
     power_t = config[POWER_T]
     origin = config[ORIGIN] != 0.0
     intercept = config[INTERCEPT]
     dense = config[DENSE] != 0.0
+    certify = config[CERTIFY] != 0.0
     s = state[0]
     eta0, seen, lam_gap, energy, total, rows = s[ETA0], s[WEIGHT], s[LAM], s[ENERGY], s[LOSS], s[ROWS]
     bias = table[table.size - 1]
+    lam = _lam(schedule, power_t, False, eta0, seen, lam_gap, energy)
     for i in range(order.size):
         row = order[i]
         h = weight[row]
@@ -217,7 +219,6 @@ def learn_plain(
         norm2 += intercept
         if not norm2 < math.inf:
             return i
-        lam = _lam(schedule, power_t, False, eta0, seen, lam_gap, energy)
         factor = 1.0 / lam if origin else 1.0
         p = factor * (p + intercept * bias)
         rate = _bounded(_rate(schedule, power_t, origin, eta0, seen, lam, h), norm2)
@@ -237,6 +238,10 @@ def learn_plain(
         bias += intercept * change
         lam_gap, energy = _grow(schedule, False, eta0, lam_gap, energy, h, slope, c, gap, a, norm2)
         seen += h
+        before = lam
+        lam = _lam(schedule, power_t, False, eta0, seen, lam_gap, energy)
+        if certify:
+            _certify(state, 0, h, p, slope, c, gap, a, before / lam, a >= _LARGE)
         total += h * value
         rows += 1.0
     table[table.size - 1] = bias
@@ -499,3 +504,27 @@ def row_keys(data, indices, indptr, labels, dense, scratch, keys):
                 j = e - lo if dense else np.uint64(indices[e])
                 key += _mix(_mix(bits[0]) ^ (j + ONE))
         keys[i] = _mix(key)
+
+
+def same_rows(data, indices, indptr, y, order, dense, same):
+    """same[i] = 1 where row order[i] has the label and the non-zeros of row order[i-1]."""
+    for i in range(1, order.size):
+        a, b = order[i - 1], order[i]
+        if y[a] != y[b]:
+            continue
+        at, end = indptr[a], indptr[a + 1]
+        there, stop = indptr[b], indptr[b + 1]
+        equal = True
+        while equal:
+            while at < end and data[at] == 0.0:
+                at += ONE
+            while there < stop and data[there] == 0.0:
+                there += ONE
+            if at == end or there == stop:
+                equal = at == end and there == stop
+                break
+            here = at - indptr[a] if dense else np.uint64(indices[at])
+            equal = data[at] == data[there] and here == (there - indptr[b] if dense else np.uint64(indices[there]))
+            at += ONE
+            there += ONE
+        same[i] = equal

@@ -14,6 +14,7 @@ from steelyard._scalar import (
     IWA,
     LINEARIZED,
     bregman_exp,
+    bregman_exp_series,
     decay,
     emit,
     expm1_divisor,
@@ -138,7 +139,8 @@ def logistic(p, y, a, k, out):
     gap = 0.0
     if k[1] != 0.0 and v != sigma:
         if sigma - v < 0.02 * min(sigma, kappa):  # a difference of nearly equal numbers otherwise
-            gap = sigma * bregman_exp((v - sigma) / sigma) + kappa * bregman_exp((sigma - v) / kappa)
+            short = sigma - v
+            gap = sigma * bregman_exp_series(-short / sigma) + kappa * bregman_exp_series(short / kappa)
         else:
             gap = value + v * m + _entropy(v)
     emit(out, value, -y * sigma, -y * v, gap)

@@ -86,13 +86,21 @@ def softplus(t):
 
 
 @jit
+def bregman_exp_series(t):
+    """:func:`bregman_exp` for |t| < 0.02, to 1e-14 of itself."""
+    u = t * t
+    odd = 1.0 / 6.0 + u * (0.05 + u * (1.0 / 42.0))
+    even = 0.5 + u * (1.0 / 12.0 + u * (1.0 / 30.0 + u * (1.0 / 56.0)))
+    return u * (even - t * odd)
+
+
+@jit
 def bregman_exp(t):
     """(1 + t) ln(1 + t) - t for t >= -1: what a Poisson-like conjugate pays for a relative error t."""
     if t <= -1.0:
         return 1.0
-    if abs(t) < 0.02:  # the series, to 1e-14 of itself
-        u = t * t
-        return u * (0.5 - t / 6.0 + u * (1.0 / 12.0 - t * 0.05 + u * (1.0 / 30.0 - t / 42.0 + u * (1.0 / 56.0))))
+    if abs(t) < 0.02:
+        return bregman_exp_series(t)
     return (1.0 + t) * math.log1p(t) - t
 
 

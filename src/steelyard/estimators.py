@@ -19,7 +19,21 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from steelyard.blocks import Block, as_block, check_labels, check_weights
 from steelyard.learner import Learner
 from steelyard.losses import Array, Loss, get_loss
-from steelyard.ordering import content_order
+from steelyard.mixture import Mixture
+from steelyard.ordering import content_order, merge_equal_rows
+from steelyard.schedules import Regularizer
+from steelyard.updates import check_update
+
+_CHOSEN_BY_AUTO = {
+    "update": "iwa",
+    "schedule": "power",
+    "power_t": 0.5,
+    "metric": "diagonal",
+    "center": "trajectory",
+    "radius": None,
+    "certificate": None,
+}
+"""What ``eta0="auto"`` decides: these parameters must be left at their defaults."""
 
 
 class _Online(BaseEstimator):  # type: ignore[misc]
@@ -32,7 +46,7 @@ class _Online(BaseEstimator):  # type: ignore[misc]
         loss: str | Loss,
         *,
         update: str,
-        eta0: float,
+        eta0: float | str,
         schedule: str,
         power_t: float,
         metric: str,
@@ -61,6 +75,8 @@ class _Online(BaseEstimator):  # type: ignore[misc]
         self.certificate = certificate
 
     def _new_learner(self, n_outputs: int = 1) -> Learner:
+        if isinstance(self.eta0, str):
+            return self._new_mixture(n_outputs)
         return Learner(
             self.loss,
             update=self.update,
@@ -74,6 +90,20 @@ class _Online(BaseEstimator):  # type: ignore[misc]
             n_outputs=n_outputs,
             certificate=self.certificate,
         )
+
+    def _new_mixture(self, n_outputs: int) -> Mixture:
+        if self.eta0 != "auto":
+            raise ValueError(f"eta0 must be 'auto' or a positive number, got {self.eta0!r}")
+        check_update(self.update, get_loss(self.loss))
+        Regularizer(self.schedule, self.metric, self.center, 1.0, self.power_t, self.radius)
+        for name, only in _CHOSEN_BY_AUTO.items():
+            value = getattr(self, name)
+            if value != only:
+                raise ValueError(
+                    f"{name}={value!r} needs a learning rate, eta0=1.0 for example: eta0='auto' mixes learners whose "
+                    f"{name} it chooses itself"
+                )
+        return Mixture(self.loss, fit_intercept=self.fit_intercept, n_outputs=n_outputs)
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
@@ -97,8 +127,12 @@ class _Online(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"passes must be an integer of at least 1, got {self.passes!r}")
         random = check_random_state(self.random_state)
         for done in range(self.passes):
-            order = content_order(block, y, int(random.randint(np.iinfo(np.int32).max))) if self.shuffle else None
-            learner._learn(block, y, weight, order)
+            order, counted = None, weight
+            if self.shuffle:
+                order = content_order(block, y, int(random.randint(np.iinfo(np.int32).max)))
+                if isinstance(learner, Mixture):
+                    order, counted = merge_equal_rows(block, y, weight, order)
+            learner._learn(block, y, counted, order)
             if self.verbose:
                 print(f"pass {done + 1} of {self.passes}: progressive loss {learner.progressive_loss_:.6g}")
 
@@ -114,6 +148,18 @@ class _Online(BaseEstimator):  # type: ignore[misc]
         """The weighted average loss of every example *before* it was learned, over all rows since the first call."""
         check_is_fitted(self)
         return self.learner_.progressive_loss_
+
+    @property
+    def bank_(self) -> Any:
+        """With ``eta0="auto"``, every expert of the mixture: its rate, its loss so far, its share.
+
+        A list of :class:`~steelyard.Expert`, or one list for each class where there are more than two.
+        """
+        check_is_fitted(self)
+        if not isinstance(self.learner_, Mixture):
+            raise AttributeError(f"there is a bank_ only with eta0='auto', not with eta0={self.eta0!r}")
+        each = [self.learner_.bank(k) for k in range(self.learner_.n_outputs)]
+        return each[0] if len(each) == 1 else each
 
     @property
     def certificate_(self) -> Any:
@@ -155,8 +201,9 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
         ``absolute``, ``huber``, ``quantile``, or a :class:`~steelyard.CustomLoss`.
     update : {"iwa", "proximal", "aprox", "linearized"}, default="iwa"
         ``iwa`` makes weights exact and never overshoots.
-    eta0 : float, default=1.0
-        Initial learning rate.
+    eta0 : float or "auto", default="auto"
+        Initial learning rate. ``auto`` needs none: it learns with eight rates in one pass and mixes them, see
+        :class:`Mixture`. It chooses the six parameters that follow and ``certificate`` itself; they belong to a rate.
     schedule : {"power", "constant", "adagrad-norm", "gap"}, default="power"
     power_t : float, default=0.5
         Exponent of ``schedule="power"``.
@@ -180,7 +227,11 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
 
     Attributes
     ----------
-    classes_, coef_, intercept_, n_features_in_, feature_names_in_, progressive_loss_, learner_
+    classes_, n_features_in_, feature_names_in_, progressive_loss_, learner_
+    coef_, intercept_
+        The linear model that predictions are made with. With ``eta0="auto"`` it is the average of the experts, each by
+        its share in the mixture.
+    bank_ : list of Expert, with ``eta0="auto"``
     certificate_ : Certificate, or a list with one for each class where there are more than two
 
     Examples
@@ -198,7 +249,7 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
         loss: str | Loss = "logistic",
         *,
         update: str = "iwa",
-        eta0: float = 1.0,
+        eta0: float | str = "auto",
         schedule: str = "power",
         power_t: float = 0.5,
         metric: str = "diagonal",
@@ -363,7 +414,8 @@ class OnlineRegressor(RegressorMixin, _Online):  # type: ignore[misc]
         ``squared``, ``absolute``, ``quantile``, ``huber``, ``poisson``, or a :class:`~steelyard.CustomLoss`. With
         ``poisson``, :meth:`predict` returns the mean e^p.
 
-    The other parameters are those of :class:`OnlineClassifier`.
+    The other parameters are those of :class:`OnlineClassifier`. With ``eta0="auto"``, predictions are those of the
+    linear model ``coef_``, ``intercept_``, kept within the range of the targets seen (but for ``poisson``).
 
     Examples
     --------
@@ -381,7 +433,7 @@ class OnlineRegressor(RegressorMixin, _Online):  # type: ignore[misc]
         loss: str | Loss = "squared",
         *,
         update: str = "iwa",
-        eta0: float = 1.0,
+        eta0: float | str = "auto",
         schedule: str = "power",
         power_t: float = 0.5,
         metric: str = "diagonal",

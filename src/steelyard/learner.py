@@ -253,7 +253,8 @@ class Learner:
         if self.n_outputs > 1:
             return "learn_many"
         r = self.regularizer
-        plain = r.metric == "scalar" and r.radius is None and not self.certificate and not self.guard
+        beside = self.certificate and r.center == "trajectory"
+        plain = r.metric == "scalar" and r.radius is None and not beside and not self.guard
         return "learn_plain" if plain else "learn"
 
     @property

@@ -1,4 +1,4 @@
-"""Pseudo-random orders of rows that depend on what the rows are, not on where they stand.
+"""Pseudo-random orders of rows that depend on what the rows are, not on where they stand; and rows that are equal.
 
 An order drawn by position makes a row of weight 2 and the same row twice end up in different places. Sorting by a
 hash of each row's content puts equal rows side by side and the rest in an order that looks random, so that exact
@@ -23,3 +23,22 @@ def content_order(block: Block, y: Array, seed: int) -> NDArray[np.int64]:
     labels = (y + 0.0).view(np.uint64) ^ salt  # + 0.0 makes one zero of two
     get_kernel("row_keys", *block.types)(*block.arrays, labels, block.dense, np.empty(1), keys)
     return np.argsort(keys, kind="stable").astype(np.int64, copy=False)
+
+
+def merge_equal_rows(
+    block: Block, y: Array, weight: Array, order: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], Array]:
+    """One row for neighbours in ``order`` that are equal, and weights in which it carries what they had together.
+
+    So a row of weight 2 and the same row twice are the same to any learner.
+    """
+    from steelyard._library import get_kernel
+
+    same = np.zeros(order.size, np.uint8)
+    get_kernel("same_rows", *block.types)(*block.arrays, y, order, block.dense, same)
+    if not same.any():
+        return order, weight
+    starts = np.flatnonzero(same == 0)
+    merged = weight.copy()
+    merged[order[starts]] = np.add.reduceat(weight[order], starts)
+    return order[starts], merged
