@@ -2,8 +2,10 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# A folder of LIBSVM files for `make quality`; without one it runs on the sets that come with scikit-learn.
+DATA ?=
 
-.PHONY: paper test bench clean
+.PHONY: paper test bench quality clean
 
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -25,5 +27,8 @@ bench: $(VENV)/ready
 	$(BIN)/python benchmarks/bank.py
 	$(BIN)/python benchmarks/reader.py
 
+quality: $(VENV)/ready
+	$(BIN)/python benchmarks/quality.py $(if $(DATA),--data $(DATA))
+
 clean:
-	rm -rf $(VENV) paper
+	rm -rf $(VENV) paper quality

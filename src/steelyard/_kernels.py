@@ -207,7 +207,8 @@ def learn_plain(
     s = state[0]
     eta0, seen, lam_gap, energy, total, rows = s[ETA0], s[WEIGHT], s[LAM], s[ENERGY], s[LOSS], s[ROWS]
     bias = table[table.size - 1]
-    lam = _lam(schedule, power_t, False, eta0, seen, lam_gap, energy)
+    fenchel, deltas, negative = s[FENCHEL], s[DELTA], s[NEGATIVE]
+    after = _lam(schedule, power_t, False, eta0, seen, lam_gap, energy)
     for i in range(order.size):
         row = order[i]
         h = weight[row]
@@ -219,6 +220,7 @@ def learn_plain(
         norm2 += intercept
         if not norm2 < math.inf:
             return i
+        lam = after if certify else _lam(schedule, power_t, False, eta0, seen, lam_gap, energy)
         factor = 1.0 / lam if origin else 1.0
         p = factor * (p + intercept * bias)
         rate = _bounded(_rate(schedule, power_t, origin, eta0, seen, lam, h), norm2)
@@ -238,14 +240,17 @@ def learn_plain(
         bias += intercept * change
         lam_gap, energy = _grow(schedule, False, eta0, lam_gap, energy, h, slope, c, gap, a, norm2)
         seen += h
-        before = lam
-        lam = _lam(schedule, power_t, False, eta0, seen, lam_gap, energy)
         if certify:
-            _certify(state, 0, h, p, slope, c, gap, a, before / lam, a >= _LARGE)
+            after = _lam(schedule, power_t, False, eta0, seen, lam_gap, energy)
+            delta = _delta(h, p, slope, c, gap, a, lam / after)
+            fenchel += math.inf if a >= _LARGE else h * (gap + c * p)
+            deltas += delta
+            negative += 1.0 if delta < 0.0 else 0.0
         total += h * value
         rows += 1.0
     table[table.size - 1] = bias
     s[WEIGHT], s[LAM], s[ENERGY], s[LOSS], s[ROWS] = seen, lam_gap, energy, total, rows
+    s[FENCHEL], s[DELTA], s[NEGATIVE] = fenchel, deltas, negative
     return -1
 
 

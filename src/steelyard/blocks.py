@@ -142,7 +142,7 @@ def check_weights(sample_weight: Any, rows: int) -> Array:
     if sample_weight is None:
         return np.ones(rows)
     values = np.asarray(sample_weight, dtype=np.float64)
-    values = np.full(rows, float(values)) if values.ndim == 0 else np.ascontiguousarray(values)
+    values = np.full(rows, float(values)) if values.ndim == 0 else np.array(values, order="C")  # a copy, to keep
     if values.shape != (rows,):
         raise ValueError(f"sample_weight must hold one weight for each of the {rows} rows, got shape {values.shape}")
     bad = np.flatnonzero(~((values >= 0.0) & (values < np.inf)))

@@ -170,6 +170,7 @@ class Learner:
 
     def _learn(self, block: Block, y: Array, weight: Array, order: NDArray[np.int64] | None) -> Trace:
         state = self._state_for(block)
+        seen = weight if order is None else weight[order]
         if order is None:
             order = np.arange(block.n_rows, dtype=np.int64)
         prediction, loss = np.empty((2, order.size * self.n_outputs))
@@ -190,7 +191,7 @@ class Learner:
         self._coef = None
         self._look_for_divergence(prediction, order)
         shape = (order.size,) if self.n_outputs == 1 else (order.size, self.n_outputs)
-        return Trace(prediction.reshape(shape), loss.reshape(shape), weight[order])
+        return Trace(prediction.reshape(shape), loss.reshape(shape), seen)
 
     def _run_kernel(
         self,
