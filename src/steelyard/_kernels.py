@@ -30,6 +30,8 @@ from steelyard._rows import (
     sparse_add,
     sparse_dot,
 )
+from steelyard._scalar import IWA
+from steelyard._vector import BANK, logistic_bank, logistic_bank_gap, squared_bank
 
 # Schedules of lam, one per learner.
 CONSTANT, POWER, ADAGRAD, GAP = 0, 1, 2, 3
@@ -50,7 +52,7 @@ GUARDED = 11  # how often the guard took another slope
 COLUMNS = 12
 
 # Entries of ``config``, the same for all learners of a kernel call.
-SCHEDULE, POWER_T, ORIGIN, DIAGONAL, ADAPTIVE, RADIUS, INTERCEPT, DENSE, CLASSES, CERTIFY, GUARD = range(11)
+SCHEDULE, POWER_T, ORIGIN, DIAGONAL, ADAPTIVE, RADIUS, INTERCEPT, DENSE, CLASSES, CERTIFY, GUARD, VECTOR = range(12)
 
 _LARGE = 1e300
 STRETCH = 256  # rows whose indices are inspected in one loop
@@ -341,10 +343,36 @@ def learn(step, params, data, indices, indptr, order, y, weight, table, state, d
     return -1
 
 
+@jit
+def _steps(step, params, kind, p, y, a, value, slope, c, gap):
+    """The step of every output, sixteen at a time where there are vectors for the loss and all are of usual size."""
+    size = params.shape[0]
+    longest = 1e8 if kind == 1.0 else 1e300
+    widest = 30.0 if kind == 1.0 else math.inf
+    for first in range(0, size, BANK):
+        last = min(first + BANK, size)
+        usual = kind != 0.0
+        if usual:
+            for k in range(first, last):
+                usual &= params[k, 0] == IWA and abs(p[k]) <= widest and 1e-100 <= a[k] <= longest
+        if not usual:
+            for k in range(first, last):
+                value[k], slope[k], c[k], gap[k] = call_step(step, p[k], y[k], a[k], params, k)
+        elif kind == 1.0 and params[0, 1] == 0.0:
+            logistic_bank(p, y, a, first, value, slope, c)
+        elif kind == 1.0:
+            logistic_bank_gap(p, y, a, first, value, slope, c, gap)
+        else:
+            squared_bank(p, y, a, first, value, slope, c, gap)
+
+
 def learn_many(
     step, params, data, indices, indptr, order, y, weight, table, state, dual, config, work, predictions, losses
 ):
-    """Learn the rows in ``order`` for K outputs, under either metric; like :func:`learn`. ``work`` holds 5*K."""
+    """Learn the rows in ``order`` for K outputs, under either metric; like :func:`learn`.
+
+    ``work`` holds 13 vectors of K numbers, filled up to a multiple of sixteen.
+    """
     schedule = int(config[SCHEDULE])
     power_t = config[POWER_T]
     origin = config[ORIGIN] != 0.0
@@ -357,12 +385,26 @@ def learn_many(
     certify = config[CERTIFY] != 0.0
     guard = config[GUARD] != 0.0
     size = state.shape[0]
+    wide = work.size // 13
     last = table[table.size - size :]  # the intercept's weights, under the scalar metric
-    p = work[:size]
-    norm2 = work[size : 2 * size]
-    change = work[2 * size : 3 * size]
-    energy = work[3 * size : 4 * size]
-    push = work[4 * size : 5 * size]
+    all_p, all_a, labels = work[:wide], work[wide : 2 * wide], work[2 * wide : 3 * wide]
+    value, slope, c, gap = (
+        work[3 * wide : 4 * wide],
+        work[4 * wide : 5 * wide],
+        work[5 * wide : 6 * wide],
+        work[6 * wide : 7 * wide],
+    )
+    norm2 = work[7 * wide : 7 * wide + size]
+    change = work[8 * wide : 8 * wide + size]
+    energy = work[9 * wide : 9 * wide + size]
+    push = work[10 * wide : 10 * wide + size]
+    rate = work[11 * wide : 12 * wide]
+    lam = work[12 * wide : 13 * wide]
+    p = all_p[:size]
+    all_p[:] = 0.0
+    all_a[:] = 1.0
+    labels[:] = 1.0
+    same_clock = schedule == CONSTANT or schedule == POWER  # all outputs have the lam of the first, over eta0
     for i in range(order.size):
         row = order[i]
         h = weight[row]
@@ -378,34 +420,59 @@ def learn_many(
         for k in range(size):
             if not norm2[k] < math.inf:
                 return i
+        seen = state[0, WEIGHT]
+        if same_clock:
+            common = _lam(schedule, power_t, adaptive, 1.0, seen, 0.0, 0.0)
+            unit = _rate(schedule, power_t, origin, 1.0, seen, common, h)
+            for k in range(size):
+                lam[k] = common / state[k, ETA0]
+                rate[k] = unit * state[k, ETA0]
+        else:
+            for k in range(size):
+                lam[k] = _lam(schedule, power_t, adaptive, state[k, ETA0], seen, state[k, LAM], state[k, ENERGY])
+                rate[k] = h / lam[k]
         for k in range(size):
-            lam = _lam(schedule, power_t, adaptive, state[k, ETA0], state[k, WEIGHT], state[k, LAM], state[k, ENERGY])
-            factor = _ball(state, k, lam, radius, origin)
-            p[k] *= factor
-            rate = _bounded(_rate(schedule, power_t, origin, state[k, ETA0], state[k, WEIGHT], lam, h), norm2[k])
-            a = rate * norm2[k]
-            value, slope, c, gap = call_step(step, p[k], _label(y[row], k, classes), a, params, k)
+            p[k] *= _ball(state, k, lam[k], radius, origin)
+            rate[k] = _bounded(rate[k], norm2[k])
+            all_a[k] = rate[k] * norm2[k]
+            labels[k] = _label(y[row], k, classes)
+        _steps(step, params, config[VECTOR], all_p, labels, all_a, value, slope, c, gap)
+        for k in range(size):
             predictions[i * size + k] = p[k]
-            losses[i * size + k] = value
+            losses[i * size + k] = value[k]
             if not frozen:
+                a = all_a[k]
                 state[k, LAM], state[k, ENERGY] = _grow(
-                    schedule, adaptive, state[k, ETA0], state[k, LAM], state[k, ENERGY], h, slope, c, gap, a, norm2[k]
+                    schedule,
+                    adaptive,
+                    state[k, ETA0],
+                    state[k, LAM],
+                    state[k, ENERGY],
+                    h,
+                    slope[k],
+                    c[k],
+                    gap[k],
+                    a,
+                    norm2[k],
                 )
                 state[k, WEIGHT] += h
                 if certify or guard:
-                    eta0, seen = state[k, ETA0], state[k, WEIGHT]
-                    ratio = lam / _lam(schedule, power_t, adaptive, eta0, seen, state[k, LAM], state[k, ENERGY])
+                    eta0, now = state[k, ETA0], state[k, WEIGHT]
+                    ratio = lam[k] / _lam(schedule, power_t, adaptive, eta0, now, state[k, LAM], state[k, ENERGY])
                     if guard:
-                        label = _label(y[row], k, classes)
-                        c, gap = _guarded(state, k, step, params, h, p[k], label, a, ratio, value, slope, c, gap)
+                        c[k], gap[k] = _guarded(
+                            state, k, step, params, h, p[k], labels[k], a, ratio, value[k], slope[k], c[k], gap[k]
+                        )
                     if certify:
-                        _certify(state, k, h, p[k], slope, c, gap, a, ratio, a >= _LARGE)
-                state[k, LOSS] += h * value
+                        _certify(state, k, h, p[k], slope[k], c[k], gap[k], a, ratio, a >= _LARGE)
+                state[k, LOSS] += h * value[k]
                 state[k, ROWS] += 1.0
-            push[k] = h * c
-            energy[k] = h * slope * slope
-            change[k] = -c * (rate * lam if origin else rate / factor)
+            factor = 1.0 if origin else state[k, SCALE]
+            push[k] = h * c[k]
+            energy[k] = h * slope[k] * slope[k]
+            change[k] = -c[k] * (rate[k] * lam[k] if origin else rate[k] / factor)
             if radius < math.inf and not frozen:
+                factor = _ball(state, k, lam[k], radius, origin)
                 state[k, NORM2] += change[k] * (2.0 * p[k] / factor + change[k] * norm2[k])
         if frozen:
             continue

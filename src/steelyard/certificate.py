@@ -72,7 +72,8 @@ class Certificate:
         if radius is not None:
             if not 0.0 <= radius < np.inf:
                 raise ValueError(f"radius must be a finite number >= 0, got {radius}")
-            return self.fenchel + radius * float(np.linalg.norm(self.dual))
+            with np.errstate(over="ignore"):  # an infinite bound is a bound
+                return self.fenchel + radius * float(np.linalg.norm(self.dual))
         comparator = np.asarray(u, dtype=np.float64).ravel()
         if comparator.size != self.dual.size - 1:
             raise ValueError(f"u has {comparator.size} entries, but the learner has {self.dual.size - 1} features")

@@ -210,7 +210,7 @@ class Learner:
         params = np.tile(parameters, (self.n_outputs, 1))
         params[:, 0] = self._rules
         params[:, 1] = self.certificate or self.guard or self.regularizer.schedule == "gap"
-        work = np.empty(5 * self.n_outputs)
+        work = np.empty(13 * (-(-self.n_outputs // 16) * 16))
         learn = get_kernel(self._kernel, *block.types)
         rows = (*block.arrays, order, y, weight)
         return int(learn(step, params, *rows, *state, self._config(block), work, prediction, loss))
@@ -267,7 +267,8 @@ class Learner:
         r = self.regularizer
         radius = np.inf if r.radius is None else r.radius
         flags = (r.center == "origin", r.metric == "diagonal", r.adaptive)
-        more = (self.fit_intercept, block.dense, self._one_vs_rest, self.certificate, self.guard)
+        in_vectors = {"logistic": 1, "squared": 2}.get(self.loss.name, 0)
+        more = (self.fit_intercept, block.dense, self._one_vs_rest, self.certificate, self.guard, in_vectors)
         return np.array([SCHEDULES[r.schedule], r.power_t, *flags, radius, *more], dtype=np.float64)
 
     # ---------------------------------------------------------------------------------------- predicting

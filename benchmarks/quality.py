@@ -1,0 +1,249 @@
+"""Progressive loss of one pass, without tuning, side by side with the peers at their defaults and at their best.
+
+    make quality [DATA=folder]        # or: python benchmarks/quality.py [--data folder] [--rows 2000 --repeats 2]
+
+The sets are the LIBSVM files of a folder, or those inside scikit-learn. Every contender learns the same rows in the
+same order and predicts each row before it learns it; losses are means over the shuffles. "Best" is the best rate of
+the grid in hindsight, one for all shuffles of a set. The table goes to quality.csv, quality.md and the standard output.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import csv
+import io
+import math
+import re
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import vowpalwabbit
+from joblib import Parallel, delayed
+from river import linear_model, optim
+from sklearn.linear_model import SGDClassifier, SGDRegressor
+
+from steelyard import Bank, Mixture
+from steelyard.cli import _progress
+from steelyard.datasets import EMBEDDED, load_embedded, load_file
+from steelyard.files import SUFFIXES, atomic_write
+
+OURS, OURS_SHORT = "steelyard", "steelyard on River's rows"
+UPDATES = ("iwa", "proximal", "aprox", "linearized")
+FLOOR = 0.01  # smaller ratios say that the contender diverged, and not by how much we are better
+WIDE = 1000  # sets with more features than this stay sparse and are not scaled
+CAPTION = f"""\
+Progressive average loss of one pass over at most {{rows}} rows, mean of {{repeats}} shuffles: logistic loss for two
+labels, squared loss of standardised targets otherwise. The first number is the loss of our untuned default; the others
+are ratios, ours over the contender's, so below 1 we are better. "Best" is the best of {{rates}} rates in hindsight (of
+the peers: and of the default). River learns the first {{river_rows}} rows only, and its ratios compare it with our
+default on those rows. Ratios below {FLOOR} (the contender diverged) count as {FLOOR} in the geometric mean."""
+
+
+def read_sets(folder: str | None, skip: list[str]) -> Iterator[tuple[str, str, Any, np.ndarray]]:
+    """Name, task, features and targets of every set."""
+    if folder is None:
+        yield from ((name, task, *load_embedded(name)) for name, task in EMBEDDED.items())
+        return
+    for path in sorted(Path(folder).iterdir()):
+        name = path.stem if path.suffix in SUFFIXES[1:] else path.name
+        if path.is_file() and name not in skip and not re.search(r"^\.|^README|\.(md|bin|t|vw.*)$", name):
+            try:
+                yield name, *load_file(path)
+            except ValueError as error:
+                print(f"{path.name} is left out: {error}", file=sys.stderr)
+
+
+def variants(folder: str | None, skip: list[str]) -> dict[str, tuple[str, Any, np.ndarray]]:
+    """Loss, features and targets by name: the set as given and, where its columns are raw, the set scaled."""
+    found = {}
+    for name, task, X, y in read_sets(folder, skip):
+        loss = "logistic" if task == "classification" else "squared"
+        if loss == "squared":
+            y = (y - y.mean()) / y.std()
+        found[name] = loss, X, y
+        if X.shape[1] <= WIDE and abs(X).max() > 10:
+            found[f"{name}/scaled"] = loss, scaled(dense(X)), y
+    return found
+
+
+def dense(X: Any) -> Any:
+    return X.toarray() if sp.issparse(X) and X.shape[1] <= WIDE else X
+
+
+def scaled(X: np.ndarray) -> np.ndarray:
+    """Every column from -1 to 1, and constant ones 0."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    return np.where(high > low, 2 * (X - low) / np.where(high > low, high - low, 1.0) - 1, 0.0)
+
+
+def as_rows(X: Any, y: np.ndarray) -> list[tuple[dict[int, float], float]]:
+    X = sp.csr_matrix(X)
+    parts = zip(np.split(X.indices, X.indptr[1:-1]), np.split(X.data, X.indptr[1:-1]), y.tolist(), strict=True)
+    return [(dict(zip(indices.tolist(), values.tolist(), strict=True)), label) for indices, values, label in parts]
+
+
+def vw_loss(path: Path, loss: str, options: str = "") -> float:
+    run = vowpalwabbit.Workspace(f"-d {path} --quiet -b 18 --holdout_off --loss_function {loss} {options}")
+    average = run.get_sum_loss() / run.get_weighted_examples()
+    run.finish()
+    return average
+
+
+def sklearn_loss(X: Any, y: np.ndarray, loss: str, **options: Any) -> float:
+    """What scikit-learn prints after one pass: the average of the losses, each before its update."""
+    options.update(max_iter=1, tol=None, shuffle=False, verbose=1)
+    model = SGDClassifier(loss="log_loss", **options) if loss == "logistic" else SGDRegressor(**options)
+    printed = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(printed):
+            model.fit(X, y)
+    except ValueError as error:
+        if "overflow" not in str(error):
+            raise
+        return math.inf
+    return float(re.search(r"Avg\. loss: ([^\s,]+)", printed.getvalue())[1])
+
+
+def river_loss(rows: list[tuple[dict[int, float], float]], loss: str, **options: Any) -> float:
+    total = 0.0
+    try:
+        if loss == "logistic":
+            model = linear_model.LogisticRegression(**options)
+            for x, label in rows:
+                total -= math.log(min(max(model.predict_proba_one(x)[label > 0], 1e-15), 1 - 1e-15))
+                model.learn_one(x, label > 0)
+        else:
+            model = linear_model.LinearRegression(**options)
+            for x, label in rows:
+                total += (model.predict_one(x) - label) ** 2
+                model.learn_one(x, label)
+    except OverflowError:
+        return math.inf
+    return total / len(rows)
+
+
+def contend(loss: str, X: Any, y: np.ndarray, rates: list[float], river_rows: int) -> dict[str, np.ndarray]:
+    """Average losses of every contender on one sequence of rows, one for each of its settings."""
+    warnings.simplefilter("ignore")
+    full = 2.0 if loss == "squared" else 1.0  # for those whose squared loss has a half
+    found: dict[str, Any] = {OURS: [full * Mixture(loss).learn(X, y).average_loss]}
+
+    rows = as_rows(X, y)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.vw"
+        lines = (f"{label:.9g} | {' '.join(f'{i}:{v:.9g}' for i, v in x.items())}\n" for x, label in rows)
+        path.write_text("".join(lines))
+        found["VW default"] = [vw_loss(path, loss)]
+        found["VW best"] = found["VW default"] + [vw_loss(path, loss, f"-l {rate}") for rate in rates]
+        found.update({f"VW {kind}": [vw_loss(path, loss, f"--{kind}")] for kind in ("coin", "ftrl")})
+
+    given = dense(X)  # in sparse matrices scikit-learn slows the intercept down a hundredfold
+    grid = [{"learning_rate": kind, "eta0": rate} for kind in ("constant", "invscaling") for rate in rates]
+    found["scikit-learn default"] = [full * sklearn_loss(given, y, loss)]
+    tuned = [full * sklearn_loss(given, y, loss, **options) for options in grid]
+    found["scikit-learn best"] = found["scikit-learn default"] + tuned
+
+    found[OURS_SHORT] = [full * Mixture(loss).learn(X[:river_rows], y[:river_rows]).average_loss]
+    found["River default"] = [river_loss(rows[:river_rows], loss)]
+    tuned = [river_loss(rows[:river_rows], loss, optimizer=optim.SGD(rate)) for rate in rates]
+    found["River best"] = found["River default"] + tuned
+
+    bank = Bank(loss, updates=UPDATES, eta0=rates)
+    bank.learn(X, y)
+    found.update({f"{update} best": full * row for update, row in zip(UPDATES, bank.average_loss, strict=True)})
+    return {name: np.where(np.isnan(losses), np.inf, losses) for name, losses in found.items()}
+
+
+def run(sets: dict, options: argparse.Namespace) -> dict[str, dict[str, float]]:
+    """The loss of every contender on every set: the mean over shuffles, of its best setting."""
+
+    def work() -> Iterator[Any]:
+        for loss, X, y in sets.values():
+            for seed in range(options.repeats):
+                order = np.random.default_rng(seed).permutation(len(y))[: options.rows]
+                yield delayed(contend)(loss, X[order], y[order], options.rates, options.river_rows)
+
+    names = [name for name in sets for _ in range(options.repeats)]
+    gathered: dict[str, list[dict[str, np.ndarray]]] = {name: [] for name in sets}
+    with _progress() as progress:
+        results = Parallel(n_jobs=options.jobs, return_as="generator", max_nbytes=None)(work())
+        for done, (name, result) in enumerate(zip(names, results, strict=True), 1):
+            gathered[name].append(result)
+            if progress is not None:
+                progress(name, done, len(names))
+    return {
+        name: {each: float(np.mean([run[each] for run in runs], axis=0).min()) for each in runs[0]}
+        for name, runs in gathered.items()
+    }
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    rule = ["---", *["---:"] * (len(head) - 1)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in [head, rule, *rows]) + "\n"
+
+
+def markdown(losses: dict[str, dict[str, float]], caption: str) -> str:
+    contenders = [each for each in next(iter(losses.values())) if each not in (OURS, OURS_SHORT)]
+    against = {each: OURS_SHORT if each.startswith("River") else OURS for each in contenders}
+    ratios = np.array([[row[ours] / row[peer] for peer, ours in against.items()] for row in losses.values()])
+    rows = [
+        [name, f"{row[OURS]:.4f}", *(f"{ratio:.3f}" if ratio >= FLOOR else f"<{FLOOR}" for ratio in line)]
+        for (name, row), line in zip(losses.items(), ratios, strict=True)
+    ]
+    means = np.exp(np.log(np.maximum(ratios, FLOOR)).mean(axis=0))
+    rows.append(["geometric mean", "", *(f"{each:.3f}" for each in means)])
+    rows.append(["worst", "", *(f"{each:.3f}" for each in ratios.max(axis=0))])
+    rows.append(["no worse", "", *(f"{each:.0%}" for each in (ratios <= 1.0).mean(axis=0))])
+    text = f"{caption}\n\n{table(['set', OURS, *contenders], rows)}"
+    both = {name: (losses[name][OURS], losses[f"{name}/scaled"][OURS]) for name in losses if f"{name}/scaled" in losses}
+    if both:
+        lines = [[name, f"{raw:.4f}", f"{small:.4f}", f"{raw / small:.3f}"] for name, (raw, small) in both.items()]
+        text += "\nOur default on raw columns, and on the same columns scaled to [-1, 1]:\n\n"
+        text += table(["set", "raw", "scaled", "raw / scaled"], lines)
+    return text
+
+
+def write(folder: Path, losses: dict, sets: dict, options: argparse.Namespace, text: str) -> None:
+    lines = io.StringIO()
+    writer = csv.writer(lines, lineterminator="\n")
+    writer.writerow(["set", "rows", "contender", "loss"])
+    for name, row in losses.items():
+        rows = min(options.rows, len(sets[name][2]))
+        short = min(options.river_rows, rows)
+        writer.writerows([name, short if "River" in each else rows, each, repr(loss)] for each, loss in row.items())
+    folder.mkdir(parents=True, exist_ok=True)
+    for file_name, content in (("quality.csv", lines.getvalue()), ("quality.md", text)):
+        with atomic_write(folder / file_name) as file:
+            file.write(content.encode())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", help="a folder of LIBSVM files, compressed or not (default: scikit-learn's own sets)")
+    why = "sets to leave out, because multiclass labels look like targets of regression (default: news20)"
+    parser.add_argument("--skip", nargs="*", default=["news20"], metavar="NAME", help=why)
+    parser.add_argument("--rows", type=int, default=30_000, help="of each set and shuffle, at most (default: 30000)")
+    parser.add_argument("--river-rows", type=int, default=2000, help="the same for River, a slow one (default: 2000)")
+    parser.add_argument("--repeats", type=int, default=5, help="shuffles (default: 5)")
+    parser.add_argument("--rates", type=float, nargs="+", default=np.logspace(-3, 3, 13).tolist(), metavar="RATE")
+    parser.add_argument("--jobs", type=int, default=-1, help="processes (default: one for each core)")
+    parser.add_argument("--output", type=Path, default=Path("quality"), help="folder of quality.csv and quality.md")
+    options = parser.parse_args()
+    sets = variants(options.data, options.skip)
+    if not sets:
+        parser.error(f"no set in {options.data}")
+    losses = run(sets, options)
+    text = markdown(losses, CAPTION.format(**{**vars(options), "rates": len(options.rates)}))
+    write(options.output, losses, sets, options, text)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
