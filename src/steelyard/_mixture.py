@@ -1,13 +1,14 @@
 """The loop of the self-tuning learner: eight experts over one read of the data, and their mixture.
 
-The experts share a metric and differ in their rate. For a feature with values q, seen with cumulated weight n:
+The experts share two metrics and differ in their rate. For a feature with values q, seen with cumulated weight n:
 
     z = q - mean      while the feature was in every row so far (a column that never is zero), and q itself after that
-    v                 the mean of z^2, over the rows that have the feature
-    r_1 = 1 / sqrt(v (v/10 + G))   G adds h g^2 z^2: the rate falls like 1/sqrt(n)   (four experts)
-    r_2 = 1 / (v + H)              H adds h u z^2, u the loss's curvature: like 1/n   (the other four)
+    v                 the mean of z^2, over the rows that have the feature; and u, the mean of q^2
+    r_1 = 1 / sqrt(u (u/10 + G))   G adds h g^2 q^2: the rate falls like 1/sqrt(n)   (four experts, who read q)
+    r_2 = 1 / (v + H)              H adds h g' z^2, g' the loss's curvature: like 1/n   (the other four, who read z)
 
-An expert of rate eta plays p = <x, z>, takes a = eta h sum z^2 r, c = update(p, y, a), and moves x by -eta h c z r.
+An expert of rate eta plays p = <x, z>, takes a = eta h sum z^2 r, c = update(p, y, a), and moves x by -eta h c z r (q in
+place of z for the first four).
 The slope g is the mixture's. What a row adds to G and H shrinks with c/g, so that a large weight, of which the flow
 needs only the first part, does not use up the rates.
 
@@ -24,7 +25,7 @@ import math
 import numpy as np
 
 from steelyard._compile import call_step, inline_jit, jit, prefetch
-from steelyard._rows import ONE, TWO, fetch
+from steelyard._rows import FOUR, ONE, TWO, fetch
 from steelyard._vector import add_lanes, decay_lanes, dot_lanes, exp_lanes, logistic_lanes
 
 EXPERTS = 8
@@ -52,7 +53,8 @@ LOSS = 8  # of each expert: the sum of weight times loss
 MIXED = 16  # the same of the mixture
 COUNTED = 17  # the sum of counted weight times the mixture's loss
 GAP = 18  # of AdaHedge: what the mixture lost to mixing
-COLUMNS = 19
+TRUE = 19  # of each expert: the sum of counted weight times loss, where evidence is kept of labels within the range
+COLUMNS = 27
 
 # Entries of ``config``.
 KIND, LABELS, INTERCEPT, DENSE, CLASSES, DELTA, WIDTH = range(7)
@@ -74,7 +76,7 @@ def _exponent(x):
 
 @jit
 def _change_unit(table, base, size, k, powers, keep):
-    """Measure a feature in units of 2^k. To ``keep`` x, its weights grow; otherwise x shrinks as the unit grows."""
+    """Measure a feature in units of 2^k. As the unit grows, x shrinks; to ``keep`` x of the first half, it is rescaled."""
     at = base + size * _OUTPUT
     steps = min(k - int(table[at + ONE]), 1000)
     table[at + ONE] = k
@@ -82,17 +84,19 @@ def _change_unit(table, base, size, k, powers, keep):
     for j in range(base + size * _WEIGHTS, at + ONE):
         table[j] *= factor * factor
     if keep:
-        for j in range(base, base + size * _WEIGHTS):
-            table[j] *= powers[ZERO_POWER - steps]
+        for j in range(size * _WEIGHTS):
+            if j % _WEIGHTS < FOUR:
+                table[base + j] *= powers[ZERO_POWER - steps]
 
 
 @inline_jit
 def _meet(table, doubles, base, size, q, h, seen, centering, powers):
-    """Let a feature's statistics take in q; returns z in the feature's unit, and whether the feature is centered."""
+    """Let a feature's statistics take in q; returns q and z in the feature's unit, and whether it is centered."""
     at = base + size * _OUTPUT
     wide = (at >> ONE) + ONE  # n and the mean
     if h == 0.0:
-        return q * powers[ZERO_POWER + int(table[at + ONE])], False
+        z = q * powers[ZERO_POWER + int(table[at + ONE])]
+        return z, z, False
     count = doubles[wide]
     full = centering and count == seen and not math.isnan(doubles[wide + ONE])
     grown = min(count + h, LARGE)
@@ -106,7 +110,7 @@ def _meet(table, doubles, base, size, q, h, seen, centering, powers):
         z = q - doubles[wide + ONE]
         if z == 0.0:
             table[at] -= share * table[at]
-            return z, full
+            return (q * powers[ZERO_POWER + int(table[at + ONE])] if table[at] > 0.0 else 0.0), z, full
     elif count == 0.0:
         doubles[wide + ONE] = math.nan
     if table[at] == 0.0:
@@ -120,57 +124,60 @@ def _meet(table, doubles, base, size, q, h, seen, centering, powers):
     if v > 4.0:
         steps = _exponent(math.sqrt(v))
         _change_unit(table, base, size, int(table[at + ONE]) + steps, powers, False)
-        inverse = powers[ZERO_POWER + steps]
-        z *= inverse
-        v *= inverse * inverse
+        smaller = powers[ZERO_POWER + steps]
+        inverse *= smaller
+        z *= smaller
+        v *= smaller * smaller
     table[at] = v
-    return z, full
+    return q * inverse, z, full
 
 
 @jit
 def _leave(table, doubles, width, size, seen, h, p, powers):
-    """Add to each prediction what centered features have in it that this row lacks: -mean * x.
+    """Centered features that this row lacks lose their centers: the intercept takes -mean * x over.
 
-    They lose their centers, and the intercept takes over. A row of weight 0 changes nothing, and there all centered
-    features are meant. Returns how many lost their center.
+    A row of weight 0 changes nothing; there it is added to the predictions, for all centered features. Returns how
+    many lost their center.
     """
     last = np.uint64(table.size) - width
     left = 0
     for base in range(np.uint64(0), last, width):
         at = base + size * _OUTPUT
         wide = (at >> ONE) + ONE
-        if doubles[wide] == seen and not math.isnan(doubles[wide + ONE]):
-            center = doubles[wide + ONE]
-            mean = center * powers[ZERO_POWER + int(table[at + ONE])]
-            for k in range(size * _WEIGHTS):
+        center = doubles[wide + ONE]
+        if doubles[wide] != seen or math.isnan(center):
+            continue
+        mean = center * powers[ZERO_POWER + int(table[at + ONE])]
+        if h > 0.0:
+            left += 1
+            doubles[wide + ONE] = math.nan
+            if table[at] == 0.0 and center != 0.0:
+                table[at + ONE] = _exponent(center)
+                mean = center * powers[ZERO_POWER + int(table[at + ONE])]
+            v = np.float64(table[at]) + mean * mean
+            if v > 4.0:
+                steps = _exponent(math.sqrt(v))
+                _change_unit(table, base, size, int(table[at + ONE]) + steps, powers, True)
+                mean *= powers[ZERO_POWER + steps]
+                v *= powers[ZERO_POWER + steps] * powers[ZERO_POWER + steps]
+            table[at] = v
+        for k in range(size * _WEIGHTS):
+            if k % _WEIGHTS >= FOUR:
                 shift = -mean * table[base + k]
                 if h > 0.0:
                     table[last + k] += shift
                 else:
                     p[k] += shift
-            if h > 0.0:
-                left += 1
-                doubles[wide + ONE] = math.nan
-                if table[at] > 0.0:
-                    v = np.float64(table[at]) + mean * mean
-                    if v > 4.0:
-                        steps = _exponent(math.sqrt(v))
-                        _change_unit(table, base, size, int(table[at + ONE]) + steps, powers, True)
-                        v *= powers[ZERO_POWER + steps] * powers[ZERO_POWER + steps]
-                    table[at] = v
-                elif center != 0.0:
-                    table[at + ONE] = _exponent(center)
-                    mean = center * powers[ZERO_POWER + int(table[at + ONE])]
-                    table[at] = mean * mean
     return left
 
 
 @inline_jit
-def _measure(v, g, h, z):
-    """(z r_1, z r_2) of a feature."""
+def _measure(v, g, h, q, z):
+    """(q r_1, z r_2) of a feature."""
     if v == 0.0:
         return 0.0, 0.0
-    return z / (math.sqrt(v) * math.sqrt(EPSILON * v + g)), z / (v + h)
+    u = v + (q - z) * (q - z)
+    return q / (math.sqrt(u) * math.sqrt(EPSILON * u + g)), z / (v + h)
 
 
 @inline_jit
@@ -309,8 +316,9 @@ def learn_mixture(
     width = np.uint64(config[WIDTH])
     last = np.uint64(table.size) - width
     room = offsets.size
-    z, first_z, second_z = work[:room], work[room : 2 * room], work[2 * room : 3 * room]
-    rest = work[3 * room :]
+    z, whole = work[:room], work[room : 2 * room]
+    first, second = work[2 * room : 3 * room], work[3 * room : 4 * room]
+    rest = work[4 * room :]
     a, value, slope, ratio = rest[0:8], rest[8:16], rest[16:24], rest[24:32]
     pi, change, scratch, zeros = rest[32:40], rest[40:48], rest[48:56], rest[56:64]
     p_all = rest[64:]
@@ -336,7 +344,7 @@ def learn_mixture(
             q = np.float64(data[e])
             if q != 0.0:
                 base = (e - lo if dense else np.uint64(indices[e])) * width
-                z[count], centered = _meet(table, doubles, base, size, q, h, seen, intercept, powers)
+                whole[count], z[count], centered = _meet(table, doubles, base, size, q, h, seen, intercept, powers)
                 offsets[count] = base
                 count += 1
                 full += int(centered)
@@ -345,7 +353,7 @@ def learn_mixture(
             return i
         if intercept:
             offsets[count] = last
-            z[count] = 1.0
+            z[count] = whole[count] = 1.0
             count += 1
         p_all[:] = 0.0
         if h == 0.0:
@@ -373,7 +381,7 @@ def learn_mixture(
             start = c * _WEIGHTS
             sums = size * _WEIGHTS + TWO * c
             p = p_all[c * _WEIGHTS : (c + ONE) * _WEIGHTS]
-            dot_lanes(table, offsets, start, z, count, p)
+            dot_lanes(table, offsets, start, whole, z, count, p)
             evidence = state[c, EVIDENCE : EVIDENCE + EXPERTS]
             for k in range(EXPERTS):
                 if not abs(p[k]) < RANGE or evidence[k] == math.inf:  # retired
@@ -410,9 +418,10 @@ def learn_mixture(
             for e in range(count):
                 at = offsets[e] + sums
                 v = np.float64(table[offsets[e] + statistics])
-                first_z[e], second_z[e] = _measure(v, np.float64(table[at]), np.float64(table[at + ONE]), z[e])
-                norm1 += z[e] * first_z[e]
-                norm2 += z[e] * second_z[e]
+                g, curve = np.float64(table[at]), np.float64(table[at + ONE])
+                first[e], second[e] = _measure(v, g, curve, whole[e], z[e])
+                norm1 += whole[e] * first[e]
+                norm2 += z[e] * second[e]
             for k in range(HALF):
                 a[k] = min(rates[k] * speed * h * norm1, LARGE)
                 a[HALF + k] = min(rates[HALF + k] * speed * h * norm2, LARGE)
@@ -428,7 +437,6 @@ def learn_mixture(
                 sigma = -math.expm1(-loss)
                 steepness = sigma * sigma
                 curvature = sigma * (1.0 - sigma)
-                counted_loss = loss
             elif kind == SQUARED:
                 rate = 4.0 / ((high - low) * (high - low) * largest) if high > low else 1.0
                 _mixing_weights(evidence, rate, pi)
@@ -439,7 +447,6 @@ def learn_mixture(
                 )
                 loss = 0.5 * (mixed - label) * (mixed - label)
                 inside = _clip(label, low, high)
-                counted_loss = 0.5 * (mixed - inside) * (mixed - inside)
                 for k in range(EXPERTS):
                     value[k] = 0.5 * (p[k] - inside) * (p[k] - inside)
                     change[k] = 0.5 * (p[k] - label) * (p[k] - label)
@@ -461,7 +468,6 @@ def learn_mixture(
                 loss, gradient, _, _ = call_step(step, mixed, label, 0.0, params, 0)
                 steepness = (gradient / scale) * (gradient / scale) if scale > 0.0 else 0.0
                 curvature = steepness
-                counted_loss = loss
                 if h > 0.0:
                     for k in range(EXPERTS):
                         change[k] = counted * rate * value[k]
@@ -481,11 +487,12 @@ def learn_mixture(
                 continue
 
             state[c, MIXED] += h * loss
-            state[c, COUNTED] += counted * counted_loss
+            state[c, COUNTED] += counted * loss
             shrink = 0.0
             for k in range(EXPERTS):
                 state[c, LOSS + k] += h * (change[k] if kind == SQUARED else value[k])
                 evidence[k] += counted * value[k]
+                state[c, TRUE + k] += counted * (change[k] if kind == SQUARED else value[k])
                 shrink += pi[k] * ratio[k]
                 norm = norm1 if k < HALF else norm2
                 change[k] = -(a[k] / norm * ratio[k]) * slope[k] if norm > 0.0 else 0.0
@@ -496,9 +503,9 @@ def learn_mixture(
             steepness *= h * shrink
             curvature *= h * shrink
             for e in range(count):
-                add_lanes(table, offsets[e] + start, change, first_z[e], second_z[e])
+                add_lanes(table, offsets[e] + start, change, first[e], second[e])
                 at = offsets[e] + sums
-                _add(table, at, steepness * z[e] * z[e])
+                _add(table, at, steepness * whole[e] * whole[e])
                 _add(table, at + ONE, curvature * z[e] * z[e])
         if h == 0.0:
             continue

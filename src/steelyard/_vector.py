@@ -340,17 +340,26 @@ def squared_bank(typingctx: Any, p: Any, y: Any, a: Any, at: Any, value: Any, sl
     return signature, codegen
 
 
+def _halves(builder: Any, first: Any, second: Any) -> Lanes:
+    """The one number in four lanes, the other in four."""
+    pattern = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * (LANES // 2) + [LANES] * (LANES // 2))
+    return Lanes(builder, builder.shuffle_vector(_spread(builder, first).value, _spread(builder, second).value, pattern))
+
+
 @intrinsic
-def dot_lanes(typingctx: Any, table: Any, offsets: Any, shift: Any, z: Any, size: Any, out: Any) -> Any:
-    """``out[:8] += sum over e < size of z[e] * table[offsets[e] + shift :][:8]``; the table is of single precision."""
-    signature = types.void(table, offsets, types.uint64, z, types.intp, out)
+def dot_lanes(typingctx: Any, table: Any, offsets: Any, shift: Any, q: Any, z: Any, size: Any, out: Any) -> Any:
+    """``out[:8] += sum over e < size of factor * table[offsets[e] + shift :][:8]``; the table is of single precision.
+
+    The factor is ``q[e]`` in four lanes and ``z[e]`` in four.
+    """
+    signature = types.void(table, offsets, types.uint64, q, z, types.intp, out)
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        data, places, factors, target = (_data(context, builder, sig.args[i], args[i]) for i in (0, 1, 3, 5))
+        data, places, firsts, seconds, target = (_data(context, builder, sig.args[i], args[i]) for i in (0, 1, 3, 4, 6))
         start = ir.Constant(_word, 0)
         total = cgutils.alloca_once_value(builder, _load(builder, target, start).value)
-        with cgutils.for_range(builder, args[4]) as loop:
-            factor = _spread(builder, builder.load(builder.gep(factors, [loop.index])))
+        with cgutils.for_range(builder, args[5]) as loop:
+            factor = _halves(builder, *(builder.load(builder.gep(each, [loop.index])) for each in (firsts, seconds)))
             at = builder.add(builder.load(builder.gep(places, [loop.index])), args[2])
             weights = _load_singles(builder, data, at)
             builder.store(weights.times_plus(factor, Lanes(builder, builder.load(total))).value, total)
@@ -370,10 +379,8 @@ def add_lanes(typingctx: Any, table: Any, at: Any, change: Any, first: Any, seco
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         data, changes = (_data(context, builder, sig.args[i], args[i]) for i in (0, 2))
-        halves = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * (LANES // 2) + [LANES] * (LANES // 2))
-        factor = builder.shuffle_vector(*(_spread(builder, number).value for number in args[3:]), halves)
         change = _load(builder, changes, ir.Constant(_word, 0))
-        moved = change.times_plus(Lanes(builder, factor), _load_singles(builder, data, args[1]))
+        moved = change.times_plus(_halves(builder, *args[3:]), _load_singles(builder, data, args[1]))
         place = builder.bitcast(builder.gep(data, [args[1]]), _singles.as_pointer())
         builder.store(builder.fptrunc(moved.at_most(1e30).at_least(-1e30).value, _singles), place, align=4)
         return context.get_dummy_value()

@@ -113,7 +113,7 @@ class Mixture(Learner):
         if self._labels == _CUT:
             params[0, 2] = delta
         room = 1 + int(np.diff(block.indptr).max(initial=0))
-        work = np.empty(3 * room + (8 + self.n_outputs) * EXPERTS)
+        work = np.empty(4 * room + (8 + self.n_outputs) * EXPERTS)
         flags = (self.fit_intercept, block.dense, self._one_vs_rest)
         config = np.array([self._kind, self._labels, *flags, delta, self._record], dtype=np.float64)
         learn = get_kernel("learn_mixture", *block.types)
@@ -203,6 +203,24 @@ class Mixture(Learner):
             for k in range(EXPERTS)
         ]
 
+    def regret(self, output: int = 0) -> float:
+        """By how much the mixture's cumulated loss exceeds that of its best expert, in counted weights."""
+        state = self._learned()
+        s = state.scalars[output]
+        best = s[:EXPERTS].min() if self._kind != _SQUARED else s[_TRUE : _TRUE + EXPERTS].min()
+        return self._loss_unit(state) * float(s[_COUNTED] - best)
+
+    def regret_bound(self, output: int = 0) -> float:
+        """What :meth:`regret` cannot exceed, whatever the data: see ``docs/theory.md``."""
+        state = self._learned()
+        largest = float(state.dual[_LARGEST])
+        if self._kind == _LOGISTIC:
+            return largest * float(np.log(EXPERTS))
+        if self._kind == _SQUARED:
+            width = float(state.dual[_HIGHEST] - state.dual[_LOWEST])
+            return self._loss_unit(state) * largest * width * width * (float(np.log(EXPERTS)) / 4.0 + 0.5)
+        return self._loss_unit(state) * 2.0 * float(state.scalars[output, _GAP])
+
     def _learned(self) -> State:
         if self.state is None:
             raise ValueError("this learner has not learned anything yet: call learn first")
@@ -211,17 +229,18 @@ class Mixture(Learner):
     def _solve_coefficients(self, state: State) -> Array:
         """The averaged model: every expert's weights by its share, with the centers moved into the intercept."""
         records = state.table.reshape(-1, self._record)
-        coef = np.empty((records.shape[0], self.n_outputs))
         units = np.ldexp(1.0, -records[:, self._statistics + 1].astype(int))
-        for c in range(self.n_outputs):
-            share = self.weights(c)
-            alive = np.isfinite(state.scalars[c, :EXPERTS]) & (share > 0.0)
-            weights = records[:, EXPERTS * c : EXPERTS * (c + 1)][:, alive].astype(np.float64)
-            coef[:, c] = (weights @ share[alive]) * units
         wide = state.table.view(np.float64).reshape(-1, self._record // 2)[:-1]
         count, mean = wide[:, self._statistics // 2 + 1], wide[:, self._statistics // 2 + 2]
         centered = (count == state.dual[_SEEN]) & ~np.isnan(mean)
-        coef[-1] -= mean[centered] @ coef[:-1][centered]
+        coef = np.empty((records.shape[0], self.n_outputs))
+        for c in range(self.n_outputs):
+            share = np.where(np.isfinite(state.scalars[c, :EXPERTS]), self.weights(c), 0.0)
+            used = np.flatnonzero(share)
+            weights = records[:, EXPERTS * c + used].astype(np.float64) * units[:, None]
+            coef[:, c] = weights @ share[used]
+            late = used >= EXPERTS // 2  # the experts who read centered features
+            coef[-1, c] -= mean[centered] @ (weights[:-1][centered][:, late] @ share[used][late])
         if self._labels != _PLAIN:
             coef[-1] += state.dual[_LABEL_MEAN]
             coef *= state.dual[_LABEL_UNIT] or 1.0
@@ -260,4 +279,4 @@ def _aligned_zeros(size: int) -> NDArray[np.float32]:
 _GENERIC, _LOGISTIC, _SQUARED = 0, 1, 2
 _PLAIN, _PROPORTIONAL, _UNIT, _CUT = 0, 1, 2, 3
 _SEEN, _ROWS, _, _, _LARGEST, _LABEL_MEAN, _, _LOWEST, _HIGHEST, _LABEL_UNIT, _SHARED = range(11)
-_LOSS, _MIXED, _GAP, _COLUMNS = 8, 16, 18, 19
+_LOSS, _MIXED, _COUNTED, _GAP, _TRUE, _COLUMNS = 8, 16, 17, 18, 19, 27

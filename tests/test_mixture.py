@@ -1,0 +1,352 @@
+"""The self-tuning mixture: its guarantee on any data, no divergence, and a double-precision twin written plainly."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris
+
+import steelyard
+from naive_mixture import NaiveMixture
+from steelyard import Bank, Learner, Mixture, OnlineClassifier, OnlineRegressor, _mixture, mixture
+from steelyard._compile import jit
+from steelyard._vector import decay_lanes, exp_lanes, logistic_bank_gap
+
+LOSSES = ["logistic", "squared", "hinge", "squared_hinge", "exponential", "logarithmic", "hellinger"]
+LOSSES += ["absolute", "quantile", "huber", "poisson"]
+
+
+def labels_for(loss, n, rng, scale=1.0):
+    if loss == "poisson":
+        return rng.poisson(3.0, n).astype(float)
+    if loss in ("squared", "absolute", "quantile", "huber"):
+        return rng.normal(size=n) * scale
+    return rng.choice([-1.0, 1.0], n)
+
+
+def rough_rows(rng, n, d):
+    """Dense, sparse, offset, heavy-tailed."""
+    X = rng.normal(size=(n, d)) * 10.0 ** rng.uniform(0, rng.choice([0, 3]), (n, d)) + rng.choice([0.0, 1.0, 1e3], d)
+    X[rng.random((n, d)) < rng.choice([0.0, 0.1, 0.6])] = 0.0
+    return X
+
+
+# ---------------------------------------------------------------------------------------------- vectors
+
+
+@jit
+def _lanes(x, a, ratio):
+    for i in range(0, x.size, 8):
+        exp_lanes(x, i)
+        decay_lanes(a, i, ratio)
+
+
+@jit
+def _bank(p, y, a, value, slope, c, gap):
+    for i in range(0, p.size, 16):
+        logistic_bank_gap(p, y, a, i, value, slope, c, gap)
+
+
+def test_vectors_have_the_digits_of_scalars():
+    rng = np.random.default_rng(0)
+    x, a, ratio = rng.uniform(-700, 700, 8000), 10.0 ** rng.uniform(-300, 300, 8000), np.empty(8000)
+    e, decay = np.exp(x), -np.expm1(-a) / a
+    _lanes(x, a, ratio)
+    np.testing.assert_allclose(x, e, rtol=1e-15)
+    np.testing.assert_allclose(ratio, decay, rtol=1e-15)
+    p, y = rng.uniform(-30, 30, 8000), rng.choice([-1.0, 1.0], 8000)
+    a = 10.0 ** np.where(rng.random(8000) < 0.5, rng.uniform(-100, 8, 8000), rng.uniform(-5, 4, 8000))
+    value, slope, c, gap = np.empty((4, 8000))
+    _bank(p, y, a, value, slope, c, gap)
+    from steelyard.updates import evaluate
+
+    expected = evaluate(steelyard.get_loss("logistic"), "iwa", p, y, a)
+    for got, want, digits in zip((value, slope, c), expected[:3], (2e-15, 1e-15, 2e-13), strict=True):
+        np.testing.assert_allclose(got, want, rtol=digits)
+    np.testing.assert_allclose(gap, expected[3], rtol=1e-7, atol=1e-13)
+    assert (gap >= 0.0).all()
+
+
+# ------------------------------------------------------------------------------------------ a plain twin
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+@pytest.mark.parametrize("kind", ["dense", "sparse", "offset", "weights"])
+def test_the_mixture_is_what_its_formulas_say(loss, kind):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(120, 4)) * [1.0, 30.0, 1e-3, 1.0]
+    if kind == "sparse":
+        X[rng.random(X.shape) < 0.5] = 0.0
+    if kind == "offset":
+        X += [5.0, -400.0, 0.0, 1.0]
+        X[70:, 0] = 0.0  # a centered column that loses its center
+    y = X @ [1.0, 0.02, 300.0, -1.0] + rng.normal(size=120)
+    y = np.sign(y) if loss == "logistic" else 7.0 * y + 40.0
+    h = 10.0 ** rng.uniform(-1, 1.5, 120) if kind == "weights" else np.ones(120)
+    trace = Mixture(loss).learn(X, y, h)
+    twin = NaiveMixture(loss)
+    expected = np.array([twin.learn(*row) for row in zip(X, y, h, strict=True)])
+    scale = np.abs(expected[:, 0]).max()
+    np.testing.assert_allclose(trace.prediction, expected[:, 0], atol=1e-4 * scale)
+    np.testing.assert_allclose(trace.loss, expected[:, 1], rtol=2e-3, atol=1e-5 * expected[:, 1].max())
+
+
+def test_constants_of_python_and_kernel_agree():
+    assert (mixture._GENERIC, mixture._LOGISTIC, mixture._SQUARED) == (
+        _mixture.GENERIC,
+        _mixture.LOGISTIC,
+        _mixture.SQUARED,
+    )
+    labels = (_mixture.PLAIN, _mixture.PROPORTIONAL, _mixture.UNIT, _mixture.CUT)
+    assert labels == (mixture._PLAIN, mixture._PROPORTIONAL, mixture._UNIT, mixture._CUT)
+    for name in ("SEEN", "ROWS", "LARGEST", "LABEL_MEAN", "LOWEST", "HIGHEST", "LABEL_UNIT", "SHARED"):
+        assert getattr(mixture, f"_{name}") == getattr(_mixture, name)
+    for name in ("LOSS", "MIXED", "COUNTED", "GAP", "TRUE", "COLUMNS"):
+        assert getattr(mixture, f"_{name}") == getattr(_mixture, name)
+    assert _mixture.EXPERTS == mixture.EXPERTS == mixture.RATES.size
+    assert mixture._POWERS[_mixture.ZERO_POWER + 3] == 0.125
+
+
+# ------------------------------------------------------------------------------------------ the guarantee
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    loss=st.sampled_from(["logistic", "squared", "absolute", "hinge", "poisson"]),
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(1, 200),
+    weighted=st.booleans(),
+)
+def test_the_guarantee_holds_on_any_data(loss, seed, n, weighted):
+    rng = np.random.default_rng(seed)
+    X = rough_rows(rng, n, rng.integers(1, 5))
+    y = labels_for(loss, n, rng, scale=10.0 ** rng.uniform(-5, 5)) + (
+        rng.choice([0.0, 100.0]) if loss == "squared" else 0
+    )
+    if loss == "squared" and n > 3:
+        y += rng.choice([0.0, 100.0])
+        y[n // 2] *= 50.0  # the range grows late
+    h = 10.0 ** rng.uniform(-3, 3, n) if weighted else np.ones(n)
+    learner = Mixture(loss)
+    trace = learner.learn(X, y, h)
+    regret, bound = learner.regret(), learner.regret_bound()
+    assert regret <= bound + 1e-9 * (1.0 + abs(bound) + h @ np.abs(trace.loss))
+    if not weighted:
+        best = min(expert.loss for expert in learner.bank()) * n
+        assert regret == pytest.approx(trace.loss.sum() - best, abs=1e-9 * (1.0 + np.abs(trace.loss).sum()))
+        if loss == "logistic":
+            assert bound == pytest.approx(np.log(8.0), rel=1e-12)
+        if loss == "squared" and n > 1:
+            assert bound == pytest.approx((y.max() - y.min()) ** 2 * (np.log(8.0) / 4 + 0.5), rel=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_no_prediction_sees_its_own_label(loss):
+    rng = np.random.default_rng(0)
+    X, y = rough_rows(rng, 200, 3), labels_for(loss, 200, rng)
+    other = y.copy()
+    other[-1] = -other[-1]
+    last = [Mixture(loss).learn(X, labels).prediction[-1] for labels in (y, other)]
+    assert last[0] == pytest.approx(last[1], rel=1e-12)
+
+
+# ------------------------------------------------------------------------------------- nothing diverges
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    loss=st.sampled_from(LOSSES),
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(1, 60),
+    weights=st.sampled_from(["none", "counts", "wild"]),
+    intercept=st.booleans(),
+)
+def test_everything_stays_finite(loss, seed, n, weights, intercept):
+    rng = np.random.default_rng(seed)
+    d = rng.integers(1, 6)
+    X = rough_rows(rng, n, d) * 10.0 ** rng.uniform(-147, 147, d)
+    y = labels_for(loss, n, rng, scale=10.0 ** rng.choice([0, 20, -20, 150, -150]))
+    h = {"none": None, "counts": rng.integers(0, 3, n), "wild": 10.0 ** rng.uniform(-300, 300, n)}[weights]
+    learner = Mixture(loss, fit_intercept=intercept)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        trace = learner.learn(X, y, h)
+        found = (trace.prediction, learner.predict(X), learner.coef_, learner.intercept_, learner.weights())
+        learner.bank()
+    assert all(np.isfinite(each).all() for each in found)
+    assert learner.weights().sum() == pytest.approx(1.0)
+
+
+def test_an_expert_that_overflows_is_retired_in_public():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = np.where(np.arange(60) < 3, 1e-40, 1e40) * X[:, 0]
+    model = OnlineRegressor(shuffle=False).fit(X, y)
+    retired = [expert.retired for expert in model.bank_]
+    assert any(retired)
+    for expert in model.bank_:
+        assert (expert.loss == np.inf) == expert.retired
+        assert expert.weight == 0.0 or not expert.retired or all(retired)
+    assert np.isfinite(model.predict(X)).all()
+    assert np.isfinite(model.coef_).all()
+
+
+def test_targets_and_columns_of_any_scale():
+    X, y = load_diabetes(return_X_y=True, scaled=False)
+    plain = OnlineRegressor(random_state=0, shuffle=False).fit(X, y)
+    scaled = OnlineRegressor(shuffle=False).fit(X * 2.0**200, y * 2.0**-90)
+    np.testing.assert_array_equal(scaled.predict(X * 2.0**200), plain.predict(X) * 2.0**-90)
+    moved = OnlineRegressor(shuffle=False).fit(X * 3e-7, 1e6 * y - 3e8)
+    assert moved.score(X * 3e-7, 1e6 * y - 3e8) == pytest.approx(plain.score(X, y), abs=0.02)
+    assert plain.score(X, y) > 0.3
+
+
+# ----------------------------------------------------------------------------------------------- weights
+
+
+def test_weights_in_the_mixture():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(4000, 3))
+    y = np.sign(X @ [2.0, -1.0, 0.5] + 0.3 * rng.normal(size=4000))
+    h = np.ones(4000)
+    h[0] = h[10] = 1e9
+    learner = Mixture("logistic")
+    learner.learn(X[:20], y[:20], h[:20])
+    early = learner.weights()
+    trace = learner.learn(X[20:], y[20:], h[20:])
+    assert np.abs(learner.weights() - early).max() > 0.1  # not frozen
+    alone = Mixture("logistic").learn(X, y)
+    assert trace.loss[-1000:].mean() < 1.2 * alone.loss[-1000:].mean()
+    # all weights times a constant count the same in the mixture
+    first, second = (Mixture("logistic") for _ in range(2))
+    first.learn(X[:1], y[:1], [5.0])
+    second.learn(X[:1], y[:1], [1e-3])
+    assert first.state.scalars[0, :8] == pytest.approx(second.state.scalars[0, :8])
+
+
+def test_one_heavy_row_ends_at_its_label():
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(50, 3)), rng.normal(size=50)
+    learner = Mixture("squared")
+    learner.learn(X, y)
+    learner.learn(X[:1], y[:1], [1e12])
+    assert learner.predict(X[:1])[0] == pytest.approx(y[0], abs=1e-3)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared", "hinge"])
+def test_weight_zero_changes_nothing(loss):
+    rng = np.random.default_rng(0)
+    X, y = rough_rows(rng, 40, 3), labels_for(loss, 40, rng)
+    learner = Mixture(loss)
+    learner.learn(X, y)
+    before = [array.copy() for array in learner.state]
+    trace = learner.learn(X[:5] * 100.0, -y[:5], np.zeros(5))
+    for old, new in zip(before, learner.state, strict=True):
+        np.testing.assert_array_equal(old, new)
+    assert np.isfinite(trace.prediction).all()
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_matrix])
+def test_fit_takes_a_weight_for_so_many_rows(layout):
+    X, y = load_breast_cancer(return_X_y=True)
+    h = np.random.default_rng(0).integers(0, 4, len(y))
+    weighted = OnlineClassifier(random_state=0, passes=2).fit(layout(X), y, sample_weight=h)
+    repeated = OnlineClassifier(random_state=0, passes=2).fit(layout(np.repeat(X, h, axis=0)), np.repeat(y, h))
+    np.testing.assert_array_equal(weighted.coef_, repeated.coef_)
+    np.testing.assert_array_equal(weighted.intercept_, repeated.intercept_)
+
+
+# -------------------------------------------------------------------------------------- use as a learner
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_rows_one_by_one_layouts_and_files(loss, tmp_path):
+    rng = np.random.default_rng(4)
+    X, y = rough_rows(rng, 80, 4), labels_for(loss, 80, rng)
+    h = rng.exponential(size=80)
+    whole = Mixture(loss)
+    trace = whole.learn(X, y, h)
+    single, sparse = Mixture(loss), Mixture(loss)
+    for i in range(40):
+        single.learn(X[i : i + 1], y[i : i + 1], h[i : i + 1])
+    single.save(tmp_path / "half")
+    single = Learner.load(tmp_path / "half")
+    assert isinstance(single, Mixture)
+    for i in range(40, 80):
+        single.learn(X[i : i + 1], y[i : i + 1], h[i : i + 1])
+    np.testing.assert_array_equal(sparse.learn(sp.csr_matrix(X), y, h).prediction, trace.prediction)
+    for other in (single, sparse, pickle.loads(pickle.dumps(whole))):
+        for a, b in zip(whole.state, other.state, strict=True):
+            np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(other.predict(X), whole.predict(X))
+    assert whole.progressive_loss_ == pytest.approx(trace.average_loss, rel=1e-12)
+    assert "80 rows learned" in repr(whole)
+
+
+def test_one_vs_rest_is_a_mixture_for_each_class():
+    X, y = load_iris(return_X_y=True)
+    order = np.random.default_rng(0).permutation(150)
+    many = Mixture("logistic", n_outputs=3)
+    trace = many.learn(X[order], y[order])
+    for k in range(3):
+        one = Mixture("logistic")
+        alone = one.learn(X[order], np.where(y[order] == k, 1.0, -1.0))
+        np.testing.assert_allclose(trace.prediction[:, k], alone.prediction, rtol=1e-9, atol=1e-12)
+        assert [expert.weight for expert in many.bank(k)] == pytest.approx([expert.weight for expert in one.bank()])
+    model = OnlineClassifier(random_state=0, passes=5).fit(X, y)
+    assert model.score(X, y) > 0.9
+    assert len(model.bank_) == 3
+
+
+def test_the_bank_of_an_estimator():
+    X, y = load_breast_cancer(return_X_y=True)
+    model = OnlineClassifier(random_state=0).fit(X, y)
+    assert [expert.eta0 for expert in model.bank_] == list(mixture.RATES)
+    assert [expert.decay for expert in model.bank_] == ["1/sqrt(n)"] * 4 + ["1/n"] * 4
+    assert sum(expert.weight for expert in model.bank_) == pytest.approx(1.0)
+    best = min(expert.loss for expert in model.bank_)
+    assert model.progressive_loss_ <= best + np.log(8.0) / len(y)
+    np.testing.assert_allclose(model.decision_function(X), X @ model.coef_[0] + model.intercept_, rtol=1e-9)
+    with pytest.raises(AttributeError, match="bank_ only with eta0='auto'"):
+        OnlineClassifier(eta0=1.0).fit(X, y).bank_  # noqa: B018
+
+
+@pytest.mark.parametrize("name", ["cancer", "digits", "diabetes"])
+def test_no_rate_is_as_good_as_the_best_one(name):
+    X, y = {"cancer": load_breast_cancer, "digits": load_digits, "diabetes": load_diabetes}[name](return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    X, y = X[order], y[order].astype(float)
+    loss = "squared" if name == "diabetes" else "logistic"
+    y = (y - y.mean()) / y.std() if loss == "squared" else np.where(y % 2 == 1, 1.0, -1.0)
+    untuned = Mixture(loss).learn(X, y).average_loss
+    bank = Bank(loss, updates=("iwa", "linearized"), eta0=np.logspace(-3, 3, 13), schedule="adagrad-norm")
+    bank.learn(X, y)
+    assert untuned <= 1.05 * bank.average_loss.min()
+
+
+def test_predictions_stay_among_the_labels_seen():
+    X = np.linspace(-1, 1, 200).reshape(-1, 1)
+    model = OnlineRegressor(random_state=0, passes=3).fit(X, 3.0 * X[:, 0])
+    assert model.predict([[1000.0]])[0] == 3.0
+    assert model.learner_.label_range == (-3.0, 3.0)
+
+
+def test_misuse_is_named():
+    with pytest.raises(ValueError, match="not learned anything"):
+        Mixture().bank()
+    with pytest.raises(ValueError, match="keeps no certificate"):
+        Mixture().certify()
+    with pytest.raises(ValueError, match="nan in row 1, column 0"):
+        Mixture().learn([[1.0], [np.nan]], [1.0, -1.0])
+    learner = Mixture("squared")
+    learner.learn([[1.0, 2.0], [2.0, 1.0]], [1.0, 2.0])
+    before = learner.state.table.copy()
+    with pytest.raises(ValueError, match="inf in row 1, column 1"):
+        learner.learn(np.array([[1.0, 2.0], [1.0, np.inf]] * 40), np.ones(80))
+    np.testing.assert_array_equal(learner.state.table, before)
