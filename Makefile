@@ -25,6 +25,7 @@ bench: $(VENV)/ready
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/floor.py
 	$(BIN)/python benchmarks/bank.py
+	$(BIN)/python benchmarks/auto.py
 	$(BIN)/python benchmarks/reader.py
 
 quality: $(VENV)/ready

@@ -177,7 +177,9 @@ def _measure(v, g, h, q, z):
     if v == 0.0:
         return 0.0, 0.0
     u = v + (q - z) * (q - z)
-    return q / (math.sqrt(u) * math.sqrt(EPSILON * u + g)), z / (v + h)
+    root = math.sqrt(u * (EPSILON * u + g))
+    both = 1.0 / (root * (v + h))  # one division; in the feature's unit, nothing overflows
+    return q * ((v + h) * both), z * (root * both)
 
 
 @inline_jit
