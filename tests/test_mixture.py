@@ -350,3 +350,51 @@ def test_misuse_is_named():
     with pytest.raises(ValueError, match="inf in row 1, column 1"):
         learner.learn(np.array([[1.0, 2.0], [1.0, np.inf]] * 40), np.ones(80))
     np.testing.assert_array_equal(learner.state.table, before)
+
+
+# ------------------------------------------------------------------------------------- the command line
+
+
+@pytest.fixture
+def libsvm(tmp_path):
+    from sklearn.datasets import dump_svmlight_file
+
+    X, y = load_breast_cancer(return_X_y=True)
+    dump_svmlight_file(X, np.where(y == 1, 7, 3), str(tmp_path / "cancer"), zero_based=False)
+    return tmp_path
+
+
+def test_learn_and_predict_from_the_shell(libsvm, capsys):
+    from steelyard import cli
+
+    data, model = str(libsvm / "cancer"), str(libsvm / "model")
+    assert cli.main(["learn", data, "--model", model, "--passes", "2"]) == 0
+    out = capsys.readouterr().out
+    assert "classification, 569 rows, 30 features, logistic loss" in out
+    assert len([line for line in out.splitlines() if "1/n" in line or "1/sqrt(n)" in line]) == 8
+    assert cli.main(["predict", model, data]) == 0
+    X, y = steelyard.read_libsvm(data)
+    labels = np.array(capsys.readouterr().out.split(), dtype=float)
+    expected = OnlineClassifier(passes=2, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(labels, expected.predict(X))
+    assert cli.main(["predict", model, data, "--scores"]) == 0
+    scores = np.array(capsys.readouterr().out.split(), dtype=float)
+    np.testing.assert_allclose(scores, expected.decision_function(X), rtol=1e-8)
+    assert cli.main(["learn", data, "--eta0", "0.5", "--task", "regression", "--no-shuffle"]) == 0
+    assert "regression" in capsys.readouterr().out
+
+
+def test_mistakes_at_the_shell(libsvm, capsys):
+    from steelyard import cli
+
+    data = str(libsvm / "cancer")
+    (libsvm / "empty").write_text("")
+    for arguments, message in [
+        (["learn", str(libsvm / "none")], "No such file"),
+        (["learn", str(libsvm / "empty")], "has no rows"),
+        (["learn", data, "--eta0", "fast"], "--eta0 must be auto or a number, got 'fast'"),
+        (["learn", data, "--loss", "log"], "unknown loss 'log'"),
+        (["predict", data, data], "not a Steelyard model file"),
+    ]:
+        assert cli.main(arguments) == 2
+        assert message in capsys.readouterr().err

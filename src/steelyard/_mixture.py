@@ -7,10 +7,9 @@ The experts share two metrics and differ in their rate. For a feature with value
     r_1 = 1 / sqrt(u (u/10 + G))   G adds h g^2 q^2: the rate falls like 1/sqrt(n)   (four experts, who read q)
     r_2 = 1 / (v + H)              H adds h g' z^2, g' the loss's curvature: like 1/n   (the other four, who read z)
 
-An expert of rate eta plays p = <x, z>, takes a = eta h sum z^2 r, c = update(p, y, a), and moves x by -eta h c z r (q in
-place of z for the first four).
-The slope g is the mixture's. What a row adds to G and H shrinks with c/g, so that a large weight, of which the flow
-needs only the first part, does not use up the rates.
+An expert of rate eta plays p = <x, z>, takes a = eta h sum z^2 r, c = update(p, y, a), and moves x by -eta h c z r
+(with q in place of z for the first four). The slope g is the mixture's. What a row adds to G and H shrinks with c/g, so
+that a large weight, of which the flow needs only the first part, does not use up the rates.
 
 A feature is one cache line: for each output 8 weights, then for each output (G, H), then v, an exponent k (these of
 single precision), n and the mean. All but n and the mean are in units of 2^k, chosen when v is first known: single
@@ -76,7 +75,7 @@ def _exponent(x):
 
 @jit
 def _change_unit(table, base, size, k, powers, keep):
-    """Measure a feature in units of 2^k. As the unit grows, x shrinks; to ``keep`` x of the first half, it is rescaled."""
+    """Measure a feature in units of 2^k. As the unit grows, x shrinks; ``keep`` keeps it for the first four experts."""
     at = base + size * _OUTPUT
     steps = min(k - int(table[at + ONE]), 1000)
     table[at + ONE] = k

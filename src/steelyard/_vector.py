@@ -343,7 +343,9 @@ def squared_bank(typingctx: Any, p: Any, y: Any, a: Any, at: Any, value: Any, sl
 def _halves(builder: Any, first: Any, second: Any) -> Lanes:
     """The one number in four lanes, the other in four."""
     pattern = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * (LANES // 2) + [LANES] * (LANES // 2))
-    return Lanes(builder, builder.shuffle_vector(_spread(builder, first).value, _spread(builder, second).value, pattern))
+    return Lanes(
+        builder, builder.shuffle_vector(_spread(builder, first).value, _spread(builder, second).value, pattern)
+    )
 
 
 @intrinsic

@@ -75,6 +75,33 @@ def _parser() -> argparse.ArgumentParser:
     certify.add_argument("--output", metavar="DIR", help="also draw regret against rounds into this folder")
     certify.set_defaults(run=_certify)
 
+    learn = commands.add_parser(
+        "learn",
+        help="learn a model from a LIBSVM file",
+        description="Learn a linear model from a LIBSVM file (plain, .gz, .bz2 or .xz): no learning rate needed.",
+    )
+    learn.add_argument("data", metavar="DATA", help="LIBSVM file")
+    learn.add_argument("--model", metavar="FILE", help="where to keep the model, for `steelyard predict`")
+    learn.add_argument("--task", choices=("classification", "regression"), help="default: by the number of labels")
+    learn.add_argument("--loss", help="default: logistic for classification, squared for regression")
+    learn.add_argument(
+        "--eta0", default="auto", metavar="RATE", help="initial learning rate (default: auto, none needed)"
+    )
+    learn.add_argument("--passes", type=int, default=1, metavar="N", help="passes over the data (default 1)")
+    learn.add_argument("--no-shuffle", dest="shuffle", action="store_false", help="take the rows as they stand")
+    learn.add_argument("--seed", type=int, default=0)
+    learn.set_defaults(run=_learn)
+
+    predict = commands.add_parser(
+        "predict",
+        help="predict with a model, one line a row",
+        description="Predict the rows of a LIBSVM file with a model that `steelyard learn --model` wrote.",
+    )
+    predict.add_argument("model", metavar="MODEL")
+    predict.add_argument("data", metavar="DATA", help="LIBSVM file")
+    predict.add_argument("--scores", action="store_true", help="scores instead of classes")
+    predict.set_defaults(run=_predict)
+
     data = commands.add_parser("data", help="list or fetch data sets").add_subparsers(
         title="commands", metavar="COMMAND", required=True
     )
@@ -141,6 +168,62 @@ def _certify(options: argparse.Namespace) -> int:
 
                 os.makedirs(options.output, exist_ok=True)
                 plots.save(plots.figure_regret(title, eta0, runs), options.output, f"regret-{title}-{eta0:g}")
+    return 0
+
+
+def _learn(options: argparse.Namespace) -> int:
+    import numpy as np
+
+    from steelyard.estimators import OnlineClassifier, OnlineRegressor
+    from steelyard.text import read_libsvm
+
+    try:
+        eta0 = options.eta0 if options.eta0 == "auto" else float(options.eta0)
+    except ValueError:
+        raise ValueError(f"--eta0 must be auto or a number, got {options.eta0!r}") from None
+    X, y = read_libsvm(options.data)
+    if not y.size:
+        raise ValueError(f"{options.data} has no rows")
+    classes = np.unique(y)
+    task = options.task or ("classification" if classes.size == 2 else "regression")
+    kind = OnlineClassifier if task == "classification" else OnlineRegressor
+    loss = options.loss or ("logistic" if task == "classification" else "squared")
+    model = kind(loss, eta0=eta0, passes=options.passes, shuffle=options.shuffle, random_state=options.seed)
+    model.fit(X, y)
+    if options.model:  # before anything is printed: the reader of a pipe may go
+        model.learner_.notes = {"classes": classes.tolist() if task == "classification" else None}
+        model.learner_.save(options.model)
+    print(f"{options.data}: {task}, {X.shape[0]} rows, {X.shape[1]} features, {loss} loss")
+    if model.learner_.n_outputs > 1:
+        print(f"{classes.size} classes, each against the rest")
+    elif eta0 == "auto":
+        print("\n      rate  falls like       loss  share")
+        for each in model.bank_:
+            shown = "retired" if each.retired else f"{each.loss:.4g}"
+            print(f"{each.eta0:10.4g}  {each.decay:>10s}  {shown:>9s}  {each.weight:5.3f}")
+    mixed = " of the mixture" if eta0 == "auto" else ""
+    print(f"\nprogressive loss{mixed}: {model.progressive_loss_:.6g} (each row's before it was learned, averaged)")
+    if options.model:
+        print(f"the model: {options.model}")
+    return 0
+
+
+def _predict(options: argparse.Namespace) -> int:
+    import numpy as np
+
+    from steelyard.learner import Learner
+    from steelyard.text import read_libsvm
+
+    learner = Learner.load(options.model)
+    X, _ = read_libsvm(options.data, n_features=learner.n_features)
+    scores = learner.predict(X)
+    classes = learner.notes.get("classes")
+    if classes is not None and not options.scores:
+        labels = np.array(classes)
+        scores = labels[(scores > learner.loss.threshold).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+    elif learner.loss.link == "exp" and not options.scores:
+        scores = np.exp(scores)
+    np.savetxt(sys.stdout, scores, fmt="%.10g")
     return 0
 
 
