@@ -33,9 +33,18 @@ from steelyard._scalar import (
 def _short_flow(tau, sigma, kappa):
     """rho = D/tau for tau <= 0.1, in few steps that wait for each other: a row waits for them.
 
-    A guess from the series of rho, good to 2e-5, and one step of third order from it. The derivative of
-    f = sigma*D + kappa*(e^D - 1) - tau is 1 + tau - sigma*D + f, so the division starts before e^D is there.
+    Its series in tau where that is enough. Else the series' beginning, good to 2e-5, and one step of third order. The
+    derivative of f = sigma*D + kappa*(e^D - 1) - tau is 1 + tau - sigma*D + f, so the division need not wait for e^D.
     """
+    k = kappa
+    if tau <= 0.006:
+        third = k * (5.0 / 12.0 - 0.625 * k) - 1.0 / 24.0
+        fourth = k * (5.0 / 24.0 + k * (0.875 * k - 0.875)) - 1.0 / 120.0
+        fifth = k * (7.0 / 90.0 + k * (k * (1.75 - 1.3125 * k) - 49.0 / 72.0)) - 1.0 / 720.0
+        sixth = k * (17.0 / 720.0 + k * (k * (1.875 + k * (2.0625 * k - 3.4375)) - 137.0 / 360.0)) - 1.0 / 5040.0
+        square = tau * tau
+        start = tau * (0.5 * k - 1.0 / 6.0) - 0.5
+        return 1.0 + k * tau * (start + square * ((third + tau * fourth) + square * (fifth + tau * sixth)))
     square = kappa * (0.5 * kappa - 1.0 / 6.0)
     cube = kappa * (kappa * (5.0 / 12.0 - 0.625 * kappa) - 1.0 / 24.0)
     rho = 1.0 + tau * (tau * (square + tau * cube) - 0.5 * kappa)
