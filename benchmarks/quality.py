@@ -70,6 +70,8 @@ def variants(folder: str | None, skip: list[str]) -> dict[str, tuple[str, Any, n
         found[name] = loss, X, y
         if X.shape[1] <= WIDE and abs(X).max() > 10:
             found[f"{name}/scaled"] = loss, scaled(dense(X)), y
+    for name in [name for name in found if f"{name}_scale" in found]:
+        found[f"{name}/scaled"] = found.pop(f"{name}_scale")  # the same set, scaled by others
     return found
 
 

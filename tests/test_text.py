@@ -127,8 +127,11 @@ def test_many_odd_numbers(tmp_path):
         ("1 7:1e\n", "line 1, column 5: the feature's value is not a number, got '1e'"),
         ("1 1:2:3\n", "line 1, column 5: the feature's value is not a number, got '2:3'"),
         ("1 qid:x 1:1\n", "line 1, column 3: qid must be a whole number"),
-        ("1 2:1 2:3\n", "example 1 has the index 2 twice"),
-        ("1 1:1\n1 5:1 2:3 5:1\n", "example 2 has the index 5 twice"),
+        ("1 2:1 2:3\n", "line 1, column 7: an index may stand only once in a line, got '2:3'"),
+        (
+            "1 1:1\n# 5:1\n\n1 5:1 2:3 05:1 # 5:2\n",
+            "line 4, column 11: an index may stand only once in a line, got '05:1'",
+        ),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path, text, message):

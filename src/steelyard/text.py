@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import mmap
 import os
+import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, NamedTuple
 
@@ -72,7 +73,8 @@ def read_libsvm(
     array([ 1., -1.])
     """
     name = os.fspath(path)
-    y, query, indptr, indices, values, disorder = _parse(read_bytes(path), name)
+    content = read_bytes(path)
+    y, query, indptr, indices, values, disorder = _parse(content, name)
     base = _first_index(indices, zero_based, name)
     indices -= base
     columns = int(indices.max()) + 1 if indices.size else 0
@@ -82,7 +84,7 @@ def read_libsvm(
         columns = n_features
     X = _matrix(values, indices, indptr, columns)
     if disorder:
-        _sort(X, base, name)
+        _sort(X, base, content, name)
     return (X, y, query) if query_id else (X, y)
 
 
@@ -186,10 +188,20 @@ def _matrix(values: NDArray[Any], indices: NDArray[Any], indptr: NDArray[np.int6
     )
 
 
-def _sort(X: Any, base: int, name: str) -> None:
+def _sort(X: Any, base: int, content: bytes | mmap.mmap, name: str) -> None:
     """Put the indices of every row in order; a row with an index twice is refused, since it has no one meaning."""
     X.sort_indices()
     twice = np.setdiff1d(np.flatnonzero(np.diff(X.indices) == 0) + 1, X.indptr)
     if twice.size:
-        row = int(np.searchsorted(X.indptr, twice[0], side="right"))
-        raise ValueError(f"{name}: example {row} has the index {X.indices[twice[0]] + base} twice")
+        row = int(np.searchsorted(X.indptr, twice[0], side="right")) - 1
+        at = _second_place(bytes(content), row, int(X.indices[twice[0]]) + base)
+        raise _error(np.frombuffer(content, dtype=np.uint8), at, "an index may stand only once in a line", name)
+
+
+def _second_place(content: bytes, row: int, index: int) -> int:
+    """Where an index stands for the second time in the line of an example."""
+    lines = (line for line in re.finditer(rb"[^\n]*", content) if line[0].split(b"#")[0].split())
+    start = next(itertools.islice(lines, row, None)).start()
+    places = re.compile(rb"(?<=\s)\+?0*%d:" % index).finditer(content, start)
+    second = next(itertools.islice(places, 1, None), None)
+    return second.start() if second else start
