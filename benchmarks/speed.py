@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.linear_model import SGDClassifier
 
-from steelyard import Learner, OnlineClassifier
+from steelyard import Learner, Mixture, OnlineClassifier
 
 
 def sparse_data(rows, features=131_072, nonzeros=75):
@@ -51,8 +51,9 @@ def contenders(X, y):
         "iwa, center origin, no certificate": learner(metric="scalar", center="origin", certificate=False),
         "iwa, center origin, certificate": learner(metric="scalar", center="origin", certificate=True),
         "iwa, certificate": learner(metric="scalar", certificate=True),
-        "iwa, diagonal metric (default)": learner(),
+        "iwa, diagonal metric": learner(),
         "iwa, diagonal AdaGrad": learner(schedule="adagrad-norm"),
+        "Mixture, no learning rate": lambda: Mixture("logistic").learn(X, y),
         "OnlineClassifier(metric='scalar', eta0=1.0).fit": lambda: OnlineClassifier(
             metric="scalar", eta0=1.0, shuffle=False
         ).fit(X, y),
