@@ -289,6 +289,19 @@ def test_rows_one_by_one_layouts_and_files(loss, tmp_path):
     assert "80 rows learned" in repr(whole)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_types_of_values_and_indices(dtype, index):
+    rng = np.random.default_rng(0)
+    X = rough_rows(rng, 60, 4).astype(dtype)
+    y = labels_for("logistic", 60, rng)
+    sparse = sp.csr_matrix(X)
+    sparse.indices, sparse.indptr = sparse.indices.astype(index), sparse.indptr.astype(index)
+    expected = Mixture("logistic").learn(X.astype(np.float64), y).prediction
+    for each in (X, sparse, np.asfortranarray(X), sparse.tocsc()):
+        np.testing.assert_array_equal(Mixture("logistic").learn(each, y).prediction, expected)
+
+
 def test_one_vs_rest_is_a_mixture_for_each_class():
     X, y = load_iris(return_X_y=True)
     order = np.random.default_rng(0).permutation(150)

@@ -41,6 +41,33 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"steelyard {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
 
+    learn = commands.add_parser(
+        "learn",
+        help="learn a model from a LIBSVM file",
+        description="Learn a linear model from a LIBSVM file (plain, .gz, .bz2 or .xz): no learning rate needed.",
+    )
+    learn.add_argument("data", metavar="DATA", help="LIBSVM file")
+    learn.add_argument("--model", metavar="FILE", help="where to keep the model, for `steelyard predict`")
+    learn.add_argument("--task", choices=("classification", "regression"), help="default: by the number of labels")
+    learn.add_argument("--loss", help="default: logistic for classification, squared for regression")
+    learn.add_argument(
+        "--eta0", default="auto", metavar="RATE", help="initial learning rate (default: auto, none needed)"
+    )
+    learn.add_argument("--passes", type=int, default=1, metavar="N", help="passes over the data (default 1)")
+    learn.add_argument("--no-shuffle", dest="shuffle", action="store_false", help="take the rows as they stand")
+    learn.add_argument("--seed", type=int, default=0)
+    learn.set_defaults(run=_learn)
+
+    predict = commands.add_parser(
+        "predict",
+        help="predict with a model, one line a row",
+        description="Predict the rows of a LIBSVM file with a model that `steelyard learn --model` wrote.",
+    )
+    predict.add_argument("model", metavar="MODEL")
+    predict.add_argument("data", metavar="DATA", help="LIBSVM file")
+    predict.add_argument("--scores", action="store_true", help="scores instead of classes")
+    predict.set_defaults(run=_predict)
+
     paper = commands.add_parser(
         "paper",
         help="run the paper's experiments and write figures and a page",
@@ -74,33 +101,6 @@ def _parser() -> argparse.ArgumentParser:
     certify.add_argument("--seed", type=int, default=0)
     certify.add_argument("--output", metavar="DIR", help="also draw regret against rounds into this folder")
     certify.set_defaults(run=_certify)
-
-    learn = commands.add_parser(
-        "learn",
-        help="learn a model from a LIBSVM file",
-        description="Learn a linear model from a LIBSVM file (plain, .gz, .bz2 or .xz): no learning rate needed.",
-    )
-    learn.add_argument("data", metavar="DATA", help="LIBSVM file")
-    learn.add_argument("--model", metavar="FILE", help="where to keep the model, for `steelyard predict`")
-    learn.add_argument("--task", choices=("classification", "regression"), help="default: by the number of labels")
-    learn.add_argument("--loss", help="default: logistic for classification, squared for regression")
-    learn.add_argument(
-        "--eta0", default="auto", metavar="RATE", help="initial learning rate (default: auto, none needed)"
-    )
-    learn.add_argument("--passes", type=int, default=1, metavar="N", help="passes over the data (default 1)")
-    learn.add_argument("--no-shuffle", dest="shuffle", action="store_false", help="take the rows as they stand")
-    learn.add_argument("--seed", type=int, default=0)
-    learn.set_defaults(run=_learn)
-
-    predict = commands.add_parser(
-        "predict",
-        help="predict with a model, one line a row",
-        description="Predict the rows of a LIBSVM file with a model that `steelyard learn --model` wrote.",
-    )
-    predict.add_argument("model", metavar="MODEL")
-    predict.add_argument("data", metavar="DATA", help="LIBSVM file")
-    predict.add_argument("--scores", action="store_true", help="scores instead of classes")
-    predict.set_defaults(run=_predict)
 
     data = commands.add_parser("data", help="list or fetch data sets").add_subparsers(
         title="commands", metavar="COMMAND", required=True
