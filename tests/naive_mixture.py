@@ -47,13 +47,26 @@ class NaiveMixture:
                 f["x"] *= f["unit"] / new
                 f["unit"] = new
         for j, f in self.features.items():
-            if j not in z and f["mean"] is not None:  # was in every row, and is not in this one
+            if j not in z and f["mean"] is not None:  # a centered column that is zero here
+                share = h / (f["n"] + h)
+                f["n"] += h
+                away = -f["mean"]
+                f["mean"] += share * away
+                if f["unit"] is None:
+                    f["unit"] = 2.0 ** np.floor(np.log2(abs(f["mean"])))
+                f["v"] += share * (-away * f["mean"] - f["v"])
+                if f["v"] > 4.0 * f["unit"] ** 2:
+                    new = 2.0 ** np.floor(np.log2(np.sqrt(f["v"])))
+                    f["x"] *= f["unit"] / new
+                    f["unit"] = new
+                if f["v"] < f["mean"] ** 2:
+                    z[j] = -f["mean"]
+                    continue
                 f["v"] += f["mean"] ** 2
                 top = 2.0 ** np.floor(np.log2(np.sqrt(f["v"])))
-                if f["unit"] is not None and f["v"] > 4.0 * f["unit"] ** 2:
+                if f["v"] > 4.0 * f["unit"] ** 2:
                     f["x"][4:] *= f["unit"] / top
                     f["unit"] = top
-                f["unit"] = f["unit"] or top
                 self.bias["x"][4:] -= f["mean"] * f["x"][4:]
                 f["mean"] = None
         return z

@@ -176,6 +176,7 @@ def test_everything_stays_finite(loss, seed, n, weights, intercept):
     learner = Mixture(loss, fit_intercept=intercept)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message=".*all experts of the mixture are retired")
         trace = learner.learn(X, y, h)
         found = (trace.prediction, learner.predict(X), learner.coef_, learner.intercept_, learner.weights())
         learner.bank()
@@ -187,12 +188,12 @@ def test_an_expert_that_overflows_is_retired_in_public():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2))
     y = np.where(np.arange(60) < 3, 1e-40, 1e40) * X[:, 0]
-    model = OnlineRegressor(shuffle=False).fit(X, y)
+    with pytest.warns(RuntimeWarning, match="all experts of the mixture are retired"):
+        model = OnlineRegressor(shuffle=False).fit(X, y)
     retired = [expert.retired for expert in model.bank_]
-    assert any(retired)
+    assert all(retired)
     for expert in model.bank_:
         assert (expert.loss == np.inf) == expert.retired
-        assert expert.weight == 0.0 or not expert.retired or all(retired)
     assert np.isfinite(model.predict(X)).all()
     assert np.isfinite(model.coef_).all()
 
@@ -205,6 +206,25 @@ def test_targets_and_columns_of_any_scale():
     moved = OnlineRegressor(shuffle=False).fit(X * 3e-7, 1e6 * y - 3e8)
     assert moved.score(X * 3e-7, 1e6 * y - 3e8) == pytest.approx(plain.score(X, y), abs=0.02)
     assert plain.score(X, y) > 0.3
+
+
+def test_a_zero_now_and_then_does_not_cost_a_column_its_center():
+    rng = np.random.default_rng(0)
+    year, other = 2000.0 + rng.integers(0, 24, 8000), rng.normal(size=8000)
+    y = (year - 2011.0) / 7.0 + other + 0.3 * rng.normal(size=8000) > 0
+    X = np.column_stack([year, other])
+    whole = OnlineClassifier(random_state=0).fit(X[:4000], y[:4000]).score(X[4000:], y[4000:])
+    X[[1000, 2500], 0] = 0.0
+    holes = OnlineClassifier(random_state=0).fit(X[:4000], y[:4000]).score(X[4000:], y[4000:])
+    assert whole > 0.92
+    assert holes > whole - 0.03
+
+
+def test_infinite_losses_of_experts_are_counted():
+    X = np.array([[-1.8], [-1.6], [0.0], [-0.7], [0.0], [0.1], [90.0]])
+    learner = Mixture("poisson")
+    learner.learn(X, [4.0, 5, 3, 4, 0, 2, 4], [125.22, 6.82, 74.13, 17.46, 490.2, 95.07, 0.31])
+    assert learner.regret() <= learner.regret_bound()
 
 
 # ----------------------------------------------------------------------------------------------- weights

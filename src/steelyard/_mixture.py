@@ -2,7 +2,8 @@
 
 The experts share two metrics and differ in their rate. For a feature with values q, seen with cumulated weight n:
 
-    z = q - mean      while the feature was in every row so far (a column that never is zero), and q itself after that
+    z = q - mean      for a column that is hardly ever zero: met in the first row, and varying by less than its mean
+                      whenever it is zero; q itself for others
     v                 the mean of z^2, over the rows that have the feature; and u, the mean of q^2
     r_1 = 1 / sqrt(u (u/10 + G))   G adds h g^2 q^2: the rate falls like 1/sqrt(n)   (four experts, who read q)
     r_2 = 1 / (v + H)              H adds h g' z^2, g' the loss's curvature: like 1/n   (the other four, who read z)
@@ -44,7 +45,7 @@ LABEL_VARIANCE = 6
 LOWEST = 7
 HIGHEST = 8
 LABEL_UNIT = 9  # the power of two that labels are measured in, 0 before one is known (Python's business)
-SHARED = 10
+SHARED = 10  # how many; the centered features come after them
 
 # Columns of ``state``, one row an output.
 EVIDENCE = 0  # of each expert: the sum of counted weight times loss
@@ -63,6 +64,7 @@ PLAIN, PROPORTIONAL, UNIT, CUT = 0, 1, 2, 3  # how slopes grow with the labels' 
 EPSILON = 0.1
 MOST = 10.0  # the largest counted weight, in typical weights
 LARGE = 1e300
+TINY = 1e-290  # smaller values are zero
 RANGE = 1e30  # of an expert's predictions, in units of the labels
 
 
@@ -132,42 +134,62 @@ def _meet(table, doubles, base, size, q, h, seen, centering, powers):
 
 
 @jit
-def _leave(table, doubles, width, size, seen, h, p, powers):
-    """Centered features that this row lacks lose their centers: the intercept takes -mean * x over.
+def _leave(table, doubles, base, last, size, powers):
+    """Take a feature's center away: the intercept takes -mean * x over from the experts who read z."""
+    at = base + size * _OUTPUT
+    wide = (at >> ONE) + ONE
+    center = doubles[wide + ONE]
+    doubles[wide + ONE] = math.nan
+    if table[at] == 0.0 and center != 0.0:
+        table[at + ONE] = _exponent(center)
+    mean = center * powers[ZERO_POWER + int(table[at + ONE])]
+    v = np.float64(table[at]) + mean * mean
+    if v > 4.0:
+        steps = _exponent(math.sqrt(v))
+        _change_unit(table, base, size, int(table[at + ONE]) + steps, powers, True)
+        mean *= powers[ZERO_POWER + steps]
+        v *= powers[ZERO_POWER + steps] * powers[ZERO_POWER + steps]
+    table[at] = v
+    for k in range(size * _WEIGHTS):
+        if k % _WEIGHTS >= FOUR:
+            table[last + k] += -mean * table[base + k]
 
-    A row of weight 0 changes nothing; there it is added to the predictions, for all centered features. Returns how
-    many lost their center.
+
+@jit
+def _meet_missing(table, doubles, members, shared, last, size, h, seen, powers, offsets, whole, z, count):
+    """Centered features that the row lacks are zero in it: z = -mean. Returns the new ``count`` of features met.
+
+    One that varies by more than its mean is zero too often to be worth it, and loses its center.
     """
-    last = np.uint64(table.size) - width
-    left = 0
-    for base in range(np.uint64(0), last, width):
+    i = 0
+    while i < int(shared[CENTERED]):
+        base = np.uint64(members[i])
         at = base + size * _OUTPUT
         wide = (at >> ONE) + ONE
-        center = doubles[wide + ONE]
-        if doubles[wide] != seen or math.isnan(center):
-            continue
-        mean = center * powers[ZERO_POWER + int(table[at + ONE])]
-        if h > 0.0:
-            left += 1
-            doubles[wide + ONE] = math.nan
-            if table[at] == 0.0 and center != 0.0:
-                table[at + ONE] = _exponent(center)
-                mean = center * powers[ZERO_POWER + int(table[at + ONE])]
-            v = np.float64(table[at]) + mean * mean
-            if v > 4.0:
-                steps = _exponent(math.sqrt(v))
-                _change_unit(table, base, size, int(table[at + ONE]) + steps, powers, True)
-                mean *= powers[ZERO_POWER + steps]
-                v *= powers[ZERO_POWER + steps] * powers[ZERO_POWER + steps]
-            table[at] = v
+        if doubles[wide] == seen:
+            whole[count], z[count], _ = _meet(table, doubles, base, size, 0.0, h, seen, True, powers)
+            mean = doubles[wide + ONE] * powers[ZERO_POWER + int(table[at + ONE])]
+            if table[at] >= mean * mean:
+                _leave(table, doubles, base, last, size, powers)
+                shared[CENTERED] -= 1.0
+                members[i] = members[int(shared[CENTERED])]
+                continue
+            offsets[count] = base
+            count += 1
+        i += 1
+    return count
+
+
+@jit
+def _predict_centered(table, doubles, members, shared, size, p, powers):
+    """Add -mean * x of all centered features to the predictions: a row of weight 0 changes no mean."""
+    for i in range(int(shared[CENTERED])):
+        base = np.uint64(members[i])
+        at = base + size * _OUTPUT
+        mean = doubles[(at >> ONE) + TWO] * powers[ZERO_POWER + int(table[at + ONE])]
         for k in range(size * _WEIGHTS):
             if k % _WEIGHTS >= FOUR:
-                shift = -mean * table[base + k]
-                if h > 0.0:
-                    table[last + k] += shift
-                else:
-                    p[k] += shift
-    return left
+                p[k] += -mean * table[base + k]
 
 
 @inline_jit
@@ -316,6 +338,7 @@ def learn_mixture(
     statistics = size * _OUTPUT
     width = np.uint64(config[WIDTH])
     last = np.uint64(table.size) - width
+    members = shared[SHARED:]  # the centered features, as many as CENTERED says
     room = offsets.size
     z, whole = work[:room], work[room : 2 * room]
     first, second = work[2 * room : 3 * room], work[3 * room : 4 * room]
@@ -343,7 +366,7 @@ def learn_mixture(
                 prefetch(table, np.uint64(indices[next_lo]) * width)
                 next_lo += ONE
             q = np.float64(data[e])
-            if q != 0.0:
+            if not abs(q) <= TINY:
                 base = (e - lo if dense else np.uint64(indices[e])) * width
                 whole[count], z[count], centered = _meet(table, doubles, base, size, q, h, seen, intercept, powers)
                 offsets[count] = base
@@ -352,18 +375,21 @@ def learn_mixture(
                 energy_of_row += q * q
         if not energy_of_row < math.inf:
             return i
+        p_all[:] = 0.0
+        if h == 0.0:
+            _predict_centered(table, doubles, members, shared, size, p_all, powers)
+        elif seen == 0.0:
+            shared[CENTERED] = full
+            for e in range(full):
+                members[e] = offsets[e]
+        elif full < shared[CENTERED]:
+            count = _meet_missing(
+                table, doubles, members, shared, last, size, h, seen, powers, offsets, whole, z, count
+            )
         if intercept:
             offsets[count] = last
             z[count] = whole[count] = 1.0
             count += 1
-        p_all[:] = 0.0
-        if h == 0.0:
-            if shared[CENTERED] > 0.0:
-                _leave(table, doubles, width, size, seen, h, p_all, powers)
-        elif seen == 0.0:
-            shared[CENTERED] = full
-        elif full < shared[CENTERED]:
-            shared[CENTERED] -= _leave(table, doubles, width, size, seen, h, p_all, powers)
 
         # how much the row counts in the mixture: its weight over the typical one
         counted = 1.0
@@ -461,11 +487,9 @@ def learn_mixture(
                 _mixing_weights(evidence, rate, pi)
                 _steps(step, params, p, label, a, value, slope, ratio)
                 mixed = 0.0
-                hedge = 0.0
                 for k in range(EXPERTS):
                     if pi[k] > 0.0:
                         mixed += pi[k] * p[k]
-                        hedge += pi[k] * value[k]
                 loss, gradient, _, _ = call_step(step, mixed, label, 0.0, params, 0)
                 steepness = (gradient / scale) * (gradient / scale) if scale > 0.0 else 0.0
                 curvature = steepness
@@ -480,8 +504,7 @@ def learn_mixture(
                         for k in range(EXPERTS):
                             if pi[k] > 0.0:
                                 soft = min(soft, counted * value[k])
-                    if state[c, GAP] + counted * hedge < LARGE:
-                        state[c, GAP] += max(0.0, counted * hedge - soft)
+                    state[c, GAP] += max(0.0, counted * loss - soft)
             predictions[np.uint64(i) * size + c] = mixed
             losses[np.uint64(i) * size + c] = loss
             if h == 0.0:

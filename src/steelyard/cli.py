@@ -48,14 +48,16 @@ def _parser() -> argparse.ArgumentParser:
     )
     learn.add_argument("data", metavar="DATA", help="LIBSVM file")
     learn.add_argument("--model", metavar="FILE", help="where to keep the model, for `steelyard predict`")
-    learn.add_argument("--task", choices=("classification", "regression"), help="default: by the number of labels")
+    learn.add_argument(
+        "--task", choices=("classification", "regression"), help="default: classification for two labels"
+    )
     learn.add_argument("--loss", help="default: logistic for classification, squared for regression")
     learn.add_argument(
         "--eta0", default="auto", metavar="RATE", help="initial learning rate (default: auto, none needed)"
     )
     learn.add_argument("--passes", type=int, default=1, metavar="N", help="passes over the data (default 1)")
     learn.add_argument("--no-shuffle", dest="shuffle", action="store_false", help="take the rows as they stand")
-    learn.add_argument("--seed", type=int, default=0)
+    learn.add_argument("--seed", type=int, default=0, help="of the order of rows (default 0)")
     learn.set_defaults(run=_learn)
 
     predict = commands.add_parser(
@@ -181,6 +183,10 @@ def _learn(options: argparse.Namespace) -> int:
         eta0 = options.eta0 if options.eta0 == "auto" else float(options.eta0)
     except ValueError:
         raise ValueError(f"--eta0 must be auto or a number, got {options.eta0!r}") from None
+    if options.model and not os.access(os.path.dirname(os.path.abspath(options.model)), os.W_OK):
+        raise ValueError(f"--model {options.model}: its folder is not there, or may not be written to")
+    if options.model and os.path.isdir(options.model):
+        raise ValueError(f"--model {options.model} is a folder: name a file")
     X, y = read_libsvm(options.data)
     if not y.size:
         raise ValueError(f"{options.data} has no rows")
@@ -215,7 +221,12 @@ def _predict(options: argparse.Namespace) -> int:
     from steelyard.text import read_libsvm
 
     learner = Learner.load(options.model)
-    X, _ = read_libsvm(options.data, n_features=learner.n_features)
+    X, _ = read_libsvm(options.data)
+    if X.shape[1] > learner.n_features:
+        raise ValueError(
+            f"{options.data} has {X.shape[1]} features, but the model {options.model} has learned {learner.n_features}"
+        )
+    X.resize(X.shape[0], learner.n_features)
     scores = learner.predict(X)
     classes = learner.notes.get("classes")
     if classes is not None and not options.scores:

@@ -95,10 +95,10 @@ class _Online(BaseEstimator):  # type: ignore[misc]
         if self.eta0 != "auto":
             raise ValueError(f"eta0 must be 'auto' or a positive number, got {self.eta0!r}")
         check_update(self.update, get_loss(self.loss))
-        Regularizer(self.schedule, self.metric, self.center, 1.0, self.power_t, self.radius)
+        Regularizer(self.schedule, self.metric, self.center, 1.0, self.power_t)
         for name, only in _CHOSEN_BY_AUTO.items():
             value = getattr(self, name)
-            if value != only:
+            if value != only and not (name == "certificate" and value is False):
                 raise ValueError(
                     f"{name}={value!r} needs a learning rate, eta0=1.0 for example: eta0='auto' mixes learners whose "
                     f"{name} it chooses itself"

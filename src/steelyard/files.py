@@ -7,6 +7,7 @@ import gzip
 import lzma
 import mmap
 import os
+import stat
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -23,6 +24,8 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes | mmap.mmap:
     opener = _OPENERS.get(Path(path).suffix.lower())
     if opener is None:
         with open(path, "rb") as plain:
+            if not stat.S_ISREG(os.fstat(plain.fileno()).st_mode):
+                return plain.read()  # a pipe has no size
             return mmap.mmap(plain.fileno(), 0, access=mmap.ACCESS_READ) if os.fstat(plain.fileno()).st_size else b""
     try:
         with opener(path, "rb") as file:

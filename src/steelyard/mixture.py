@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -80,7 +81,7 @@ class Mixture(Learner):
     def _empty_state(self, n_features: int) -> State:
         table = _aligned_zeros((n_features + 1) * self._record)
         table.reshape(-1, self._record)[-1, self._statistics] = 1.0  # the intercept's scale
-        shared = np.zeros(_SHARED)
+        shared = np.zeros(_SHARED + n_features)
         if self._labels == _PLAIN:
             shared[_LOWEST], shared[_HIGHEST] = -1.0, 1.0
         return State(table, np.zeros((self.n_outputs, _COLUMNS)), shared)
@@ -113,7 +114,8 @@ class Mixture(Learner):
         delta = getattr(self.loss, "delta", 1.0) / unit
         if self._labels == _CUT:
             params[0, 2] = delta
-        room = 1 + int(np.diff(block.indptr).max(initial=0))
+        longest = int(np.diff(block.indptr).max(initial=0))
+        room = 1 + longest + max(longest, int(state.dual[_CENTERED]))
         work = np.empty(4 * room + (8 + self.n_outputs) * EXPERTS)
         flags = (self.fit_intercept, block.dense, self._one_vs_rest)
         config = np.array([self._kind, self._labels, *flags, delta, self._record], dtype=np.float64)
@@ -145,7 +147,17 @@ class Mixture(Learner):
         return unit if self._labels == _UNIT else unit * unit
 
     def _look_for_divergence(self, *_: Any) -> None:
-        """An expert that leaves the range of floats is retired, and ``bank`` shows it."""
+        """An expert that leaves the range of floats is retired, and ``bank`` shows it; all of them are worth a word."""
+        assert self.state is not None
+        for evidence in self.state.scalars[:, :EXPERTS]:
+            if not np.isfinite(evidence).any():
+                warnings.warn(
+                    "the labels or weights span more orders of magnitude than single precision holds: all experts of "
+                    "the mixture are retired, and it predicts a constant. Look for outliers, or give a rate (eta0)",
+                    RuntimeWarning,
+                    stacklevel=4,
+                )
+                return
 
     def _options(self) -> dict[str, Any]:
         return {"fit_intercept": self.fit_intercept, "n_outputs": self.n_outputs}
@@ -279,5 +291,5 @@ def _aligned_zeros(size: int) -> NDArray[np.float32]:
 # As in _mixture, which cannot be imported here without Numba (a test compares them).
 _GENERIC, _LOGISTIC, _SQUARED = 0, 1, 2
 _PLAIN, _PROPORTIONAL, _UNIT, _CUT = 0, 1, 2, 3
-_SEEN, _ROWS, _, _, _LARGEST, _LABEL_MEAN, _, _LOWEST, _HIGHEST, _LABEL_UNIT, _SHARED = range(11)
+_SEEN, _ROWS, _CENTERED, _, _LARGEST, _LABEL_MEAN, _, _LOWEST, _HIGHEST, _LABEL_UNIT, _SHARED = range(11)
 _LOSS, _MIXED, _COUNTED, _GAP, _TRUE, _COLUMNS = 8, 16, 17, 18, 19, 27
