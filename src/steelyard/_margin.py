@@ -149,7 +149,9 @@ def logistic(p, y, a, k, out):
     if k[1] != 0.0 and v != sigma:
         if sigma - v < 0.02 * min(sigma, kappa):  # a difference of nearly equal numbers otherwise
             short = sigma - v
-            gap = sigma * bregman_exp_series(-short / sigma) + kappa * bregman_exp_series(short / kappa)
+            rare, often = short * (1.0 + e) / e, short * (1.0 + e)  # short over the smaller of sigma, kappa, the larger
+            over_sigma, over_kappa = (rare, often) if m > 0.0 else (often, rare)
+            gap = sigma * bregman_exp_series(-over_sigma) + kappa * bregman_exp_series(over_kappa)
         else:
             gap = value + v * m + _entropy(v)
     emit(out, value, -y * sigma, -y * v, gap)
