@@ -500,10 +500,11 @@ def learn_mixture(
                     if rate < math.inf:
                         soft = _log_mean(pi, change, zeros, scratch) / rate
                     else:
-                        soft = math.inf
+                        least, soft = math.inf, math.inf
                         for k in range(EXPERTS):
-                            if pi[k] > 0.0:
-                                soft = min(soft, counted * value[k])
+                            least = min(least, evidence[k])
+                            soft = min(soft, evidence[k] + counted * value[k])
+                        soft = soft - least if soft < math.inf else 0.0
                     state[c, GAP] += max(0.0, counted * loss - soft)
             predictions[np.uint64(i) * size + c] = mixed
             losses[np.uint64(i) * size + c] = loss

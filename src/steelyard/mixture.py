@@ -180,9 +180,10 @@ class Mixture(Learner):
         alive = np.isfinite(evidence)
         if not alive.any():
             return np.full(EXPERTS, 1.0 / EXPERTS)
-        worse = np.where(alive, evidence - evidence[alive].min(), np.inf)
+        worse = evidence[alive] - evidence[alive].min()
         rate = self._mixing_rate(output)
-        share = (worse == 0.0).astype(float) if rate == np.inf else np.exp(-rate * worse)
+        share = np.zeros(EXPERTS)
+        share[alive] = worse == 0.0 if rate == np.inf else np.exp(-rate * worse)
         return np.asarray(share / share.sum())
 
     def _mixing_rate(self, output: int) -> float:
