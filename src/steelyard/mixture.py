@@ -222,6 +222,8 @@ class Mixture(Learner):
         state = self._learned()
         s = state.scalars[output]
         best = s[:EXPERTS].min() if self._kind != _SQUARED else s[_TRUE : _TRUE + EXPERTS].min()
+        if s[_COUNTED] == best:  # both infinite, too
+            return 0.0
         return self._loss_unit(state) * float(s[_COUNTED] - best)
 
     def regret_bound(self, output: int = 0) -> float:
