@@ -363,6 +363,17 @@ def test_no_rate_is_as_good_as_the_best_one(name):
     assert untuned <= 1.05 * bank.average_loss.min()
 
 
+@pytest.mark.parametrize("loss", ["squared", "absolute", "huber"])
+def test_without_an_intercept_there_is_none(loss):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 2)) + 3.0
+    y = X @ [1.0, -2.0] + 0.01 * rng.normal(size=500)
+    model = OnlineRegressor(loss, fit_intercept=False, random_state=0, passes=20).fit(X, y)
+    np.testing.assert_array_equal(model.intercept_, 0.0)
+    np.testing.assert_allclose(model.predict(X), np.clip(X @ model.coef_, y.min(), y.max()), rtol=1e-9)
+    np.testing.assert_allclose(model.coef_, [1.0, -2.0], atol=0.1)
+
+
 def test_predictions_stay_among_the_labels_seen():
     X = np.linspace(-1, 1, 200).reshape(-1, 1)
     model = OnlineRegressor(random_state=0, passes=3).fit(X, 3.0 * X[:, 0])

@@ -37,7 +37,7 @@ ZERO_POWER = 1100  # where ``powers`` has 2^0; 2^-k stands k places after it
 # Entries of ``shared``.
 SEEN = 0  # cumulated weight
 ROWS = 1
-CENTERED = 2  # features that were in every row
+CENTERED = 2  # how many features are centered
 LOG_WEIGHT = 3  # sum of ln h over the rows of positive weight
 LARGEST = 4  # the largest counted weight
 LABEL_MEAN = 5
@@ -275,6 +275,22 @@ def _steps(step, params, p, y, a, value, slope, ratio):
 
 
 @jit
+def _clip(x, low, high):
+    return min(max(x, low), high)
+
+
+@jit
+def _follow_labels(shared, label, h, seen, moving):
+    """Let the labels' mean and spread take in a label; returns by how much the mean moved, and the spread."""
+    share = h / min(seen + h, LARGE)
+    away = label - shared[LABEL_MEAN]
+    moved = away * share if moving else 0.0
+    shared[LABEL_MEAN] += moved
+    shared[LABEL_VARIANCE] += share * (away * (away - moved) - shared[LABEL_VARIANCE])
+    return moved, math.sqrt(shared[LABEL_VARIANCE])
+
+
+@jit
 def _aggregate(pi, p, low, high, rate, scratch):
     """The aggregating algorithm's prediction for the squared loss and labels in [low, high]."""
     width = high - low
@@ -284,7 +300,7 @@ def _aggregate(pi, p, low, high, rate, scratch):
         mean = 0.0
         for k in range(EXPERTS):
             mean += pi[k] * p[k]
-        return min(max(mean, low), high)
+        return _clip(mean, low, high)
     ends = 0.0
     for label in (low, high):
         for k in range(EXPERTS):
@@ -295,12 +311,7 @@ def _aggregate(pi, p, low, high, rate, scratch):
             total += pi[k] * scratch[k]
         ends = -math.log(total) / rate - ends
     # ends = g(high) - g(low), where g(label) bounds the loss that a label may cost
-    return min(max(0.5 * (low + high) - ends / width, low), high)
-
-
-@jit
-def _clip(x, low, high):
-    return min(max(x, low), high)
+    return _clip(0.5 * (low + high) - ends / width, low, high)
 
 
 def learn_mixture(
@@ -424,15 +435,10 @@ def learn_mixture(
             # the labels' mean moves first: what it explains, the experts need not
             moved = 0.0
             unit = 1.0
+            first_label = intercept and shared[ROWS] == 0.0
             if labels != PLAIN and h > 0.0:
-                grown = min(seen + h, LARGE)
-                away = label - shared[LABEL_MEAN]
-                if kind == SQUARED or shared[ROWS] == 0.0:
-                    moved = away * (h / grown)
-                spread = away * (away - moved)
-                shared[LABEL_MEAN] += moved
-                shared[LABEL_VARIANCE] += (h / grown) * (spread - shared[LABEL_VARIANCE])
-                unit = math.sqrt(shared[LABEL_VARIANCE])
+                moving = first_label or (intercept and kind == SQUARED)
+                moved, unit = _follow_labels(shared, label, h, seen, moving)
             scale = 1.0  # of slopes
             if labels == PROPORTIONAL:
                 scale = unit
@@ -521,8 +527,8 @@ def learn_mixture(
                 shrink += pi[k] * ratio[k]
                 norm = norm1 if k < HALF else norm2
                 change[k] = -(a[k] / norm * ratio[k]) * slope[k] if norm > 0.0 else 0.0
-                if labels != PLAIN and kind != SQUARED and shared[ROWS] == 0.0:
-                    change[k] = 0.0  # the offset takes the first label
+                if labels != PLAIN and kind != SQUARED and first_label:
+                    change[k] = 0.0  # the offset takes it
                 if not abs(change[k]) < LARGE or evidence[k] == math.inf:
                     change[k] = 0.0
             steepness *= h * shrink

@@ -8,6 +8,7 @@ A mixture has eight lanes. A bank takes sixteen, two vectors side by side, of wh
 from __future__ import annotations
 
 import math
+import struct
 from typing import Any
 
 from llvmlite import ir
@@ -106,8 +107,6 @@ class Lanes:
 
 
 def _double_bits(number: float) -> int:
-    import struct
-
     return int(struct.unpack("<q", struct.pack("<d", number))[0])
 
 

@@ -203,7 +203,8 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
         ``iwa`` makes weights exact and never overshoots.
     eta0 : float or "auto", default="auto"
         Initial learning rate. ``auto`` needs none: it learns with eight rates in one pass and mixes them, see
-        :class:`Mixture`. It chooses the six parameters that follow and ``certificate`` itself; they belong to a rate.
+        :class:`Mixture`. ``update``, ``schedule``, ``power_t``, ``metric``, ``center``, ``radius`` and ``certificate``
+        belong to a rate, and ``auto`` chooses them itself.
     schedule : {"power", "constant", "adagrad-norm", "gap"}, default="power"
     power_t : float, default=0.5
         Exponent of ``schedule="power"``.

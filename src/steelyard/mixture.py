@@ -19,7 +19,6 @@ EXPERTS = 8
 RATES = np.concatenate([np.logspace(-1.5, 1.0, 4), np.logspace(-1.0, 1.5, 4)])
 """Four rates under a metric that falls like 1/sqrt(n), and four under one that falls like 1/n."""
 
-
 _POWERS = np.ldexp(1.0, np.minimum(1100 - np.arange(2201), 1023))  # 2^-k at place 1100 + k
 
 
