@@ -212,7 +212,7 @@ def _prefetch(locality: int) -> Any:
     return intrinsic(prefetch)
 
 
-prefetch_once = _prefetch(0)
+prefetch_once = _prefetch(1)
 """Fetch the cache line of ``array[index]`` as one that is read once, so that it does not drive out the weights.
 
 The index may lie past the end: a prefetch never faults.
