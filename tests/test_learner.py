@@ -334,18 +334,62 @@ def test_bad_input_is_named_and_changes_nothing(X, y, weight, message, metric, d
         learner.learn(X3, Y4)
 
 
-def test_an_invalid_csr_matrix_is_refused():
-    X = sp.csr_matrix(np.eye(3))
-    X.indices[1] = 7
-    with pytest.raises(ValueError, match=r"column index is outside 0 … 2"):
-        Learner("logistic").learn(X, [1, -1, 1])
-    X.indices[1] = -1
-    with pytest.raises(ValueError, match=r"column index is outside 0 … 2"):
-        Learner("logistic").learn(X, [1, -1, 1])
+@pytest.mark.parametrize("rows", [3, 300])
+@pytest.mark.parametrize("metric", METRICS)
+def test_an_invalid_csr_matrix_is_refused(metric, rows):
+    learner = Learner("logistic", metric=metric)
+    y = np.resize([1.0, -1.0], rows)
+    X = sp.csr_matrix(np.tile(np.eye(3), (rows // 3, 1)))
+    learner.learn(X, y)
+    before = [array.copy() for array in learner.state]
+    for index in (7, 3, -1):
+        X.indices[-2] = index
+        with pytest.raises(ValueError, match=rf"column index {index} in row {rows - 2} is outside 0 … 2"):
+            learner.learn(X, y)
+        for kept, now in zip(before, learner.state, strict=True):
+            np.testing.assert_array_equal(kept, now)
     X = sp.csr_matrix(np.eye(3))
     X.indptr[1] = 3
     with pytest.raises(ValueError, match="indptr does not cut its data into rows"):
-        Learner("logistic").learn(X, [1, -1, 1])
+        learner.learn(X, [1, -1, 1])
+    X = sp.csr_matrix(np.eye(3))
+    X.indptr[3] = 4
+    with pytest.raises(ValueError, match="indptr goes past the end of its data"):
+        learner.learn(X, [1, -1, 1])
+
+
+@pytest.mark.parametrize("width", [np.int32, np.int64])
+@pytest.mark.parametrize("length", [2, 3, 16, 17, 18, 33, 75])
+def test_rows_in_disorder_are_put_in_order(length, width):
+    """An index too early, or twice, at every place of the last row: whichever way the kernel compares them."""
+    n = 100
+    rng = np.random.default_rng(length)
+    y = np.resize([1.0, -1.0], 20)
+    for place in range(1, length):
+        columns = np.array([np.sort(rng.choice(n, length, replace=False)) for _ in y])
+        columns[-1, place] = columns[-1, place - 1] if place % 2 else columns[-1, 0]
+        rng.shuffle(columns[0])
+        indptr = np.arange(0, length * y.size + 1, length)
+        X = sp.csr_matrix((rng.normal(size=columns.size), columns.ravel().astype(width), indptr), shape=(y.size, n))
+        X.indices = X.indices.astype(width)
+        for metric in METRICS:
+            learner, dense = Learner("logistic", metric=metric), Learner("logistic", metric=metric)
+            for _ in range(2):
+                learner.learn(X, y)
+                dense.learn(X.toarray(), y)
+            np.testing.assert_allclose(learner.coef_, dense.coef_, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("dressed", [np.asarray, sp.csr_matrix])
+def test_a_row_that_the_metric_cannot_measure_changes_nothing(dressed):
+    learner = Learner("squared")
+    learner.learn(np.eye(4)[1:], [1.0, 2.0, 3.0])
+    before = [array.copy() for array in learner.state]
+    X = dressed(np.array([[0.0, 3.0, 1.0, 0.0], [1e-160, 0.0, 0.0, 2.0]]))
+    with pytest.raises(ValueError, match="row 1 of X is too large or too small"):
+        learner.learn(X, [1.0, 1.0])
+    for kept, now in zip(before, learner.state, strict=True):
+        np.testing.assert_array_equal(kept, now)
 
 
 def test_prediction_needs_learning_and_the_same_features():

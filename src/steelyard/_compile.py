@@ -213,12 +213,32 @@ def _prefetch(locality: int) -> Any:
 
 
 prefetch_once = _prefetch(1)
-"""Fetch the cache line of ``array[index]`` as one that is read once, so that it does not drive out the weights.
+"""Fetch the cache line of ``array[index]`` from memory, but not into the nearest cache, which is full of weights.
 
 The index may lie past the end: a prefetch never faults.
 """
 prefetch = _prefetch(3)
 """Fetch the cache line of ``array[index]``, to keep."""
+
+
+@intrinsic
+def sixteen_rise(typingctx: Any, indices: Any, at: Any) -> Any:
+    """Whether each of ``indices[at : at+16]`` is above the one before it."""
+    signature = types.boolean(indices, types.uint64)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        data = context.make_array(sig.args[0])(context, builder, args[0]).data
+        vector = ir.VectorType(data.type.pointee, 16).as_pointer()
+
+        def load(at: Any) -> Any:
+            return builder.load(builder.bitcast(builder.gep(data, [at]), vector), align=data.type.pointee.width // 8)
+
+        before = builder.sub(args[1], ir.Constant(ir.IntType(64), 1))
+        above = builder.icmp_unsigned(">", load(args[1]), load(before))
+        mask = ir.IntType(16)
+        return builder.icmp_unsigned("==", builder.bitcast(above, mask), ir.Constant(mask, 0xFFFF))
+
+    return signature, codegen
 
 
 @intrinsic

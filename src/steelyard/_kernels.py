@@ -19,6 +19,7 @@ from steelyard._rows import (
     ONE,
     ZERO,
     add_many,
+    canonical,
     dense_add,
     dense_dot,
     dot_many,
@@ -55,8 +56,7 @@ COLUMNS = 12
 SCHEDULE, POWER_T, ORIGIN, DIAGONAL, ADAPTIVE, RADIUS, INTERCEPT, DENSE, CLASSES, CERTIFY, GUARD, VECTOR = range(12)
 
 _LARGE = 1e300
-STRETCH = 256  # rows whose indices are inspected in one loop
-AHEAD = 2  # rows between fetching a row and learning it
+AHEAD = 4  # rows between fetching a row and learning it
 
 
 @jit
@@ -199,7 +199,10 @@ def _label(y, k, classes):
 def learn_plain(
     step, params, data, indices, indptr, order, y, weight, table, state, dual, config, work, predictions, losses
 ):
-    """:func:`learn` under the scalar metric, without ball, guard or ``dual``: as little as a row can need."""
+    """:func:`learn` under the scalar metric, without ball, guard or ``dual``: as little as a row can need.
+
+    It looks at the indices of a sparse row itself, and also stops at a row that is not :func:`canonical`.
+    """
     schedule = int(config[SCHEDULE])
     power_t = config[POWER_T]
     origin = config[ORIGIN] != 0.0
@@ -209,6 +212,7 @@ def learn_plain(
     s = state[0]
     eta0, seen, lam_gap, energy, total, rows = s[ETA0], s[WEIGHT], s[LAM], s[ENERGY], s[LOSS], s[ROWS]
     bias = table[table.size - 1]
+    n_features = np.uint64(table.size - 1)
     fenchel, deltas, negative = s[FENCHEL], s[DELTA], s[NEGATIVE]
     after = _lam(schedule, power_t, False, eta0, seen, lam_gap, energy)
     for i in range(order.size):
@@ -218,6 +222,8 @@ def learn_plain(
         if dense:
             p, norm2 = dense_dot(data, lo, hi, table)
         else:
+            if not canonical(indices, lo, hi, n_features):
+                return i
             p, norm2 = sparse_dot(data, indices, lo, hi, table)
         norm2 += intercept
         if not norm2 < math.inf:
@@ -521,36 +527,12 @@ def conjugates(conjugate, params, s, y, out):
         out[i] = call_conjugate(conjugate, s[i], y[i], params)
 
 
-def inspect(indices, indptr, found):
-    """found = (one more than the largest index, indices that are not above the one before them in their row).
-
-    A stretch of rows is compared in one loop, which vectorises, and then corrected where its rows meet. Where all
-    indices ascend, the last one of a row is its largest.
-    """
-    above = np.uint64(0)
-    disorder = np.uint64(0)
-    rows = indptr.size - 1
-    for first in range(0, rows, STRETCH):
-        last = min(first + STRETCH, rows)
-        lo, hi = indptr[first], indptr[last]
-        if hi == lo:
-            continue
-        falls = np.uint32(0)
-        for e in range(lo + ONE, hi):
-            falls += np.uint32(indices[e] <= indices[e - ONE])
-        top = indices[lo]
-        for i in range(first, last):
-            start, stop = indptr[i], indptr[i + 1]
-            if stop > start:
-                top = max(top, indices[stop - ONE])
-                if start > lo:
-                    falls -= np.uint32(indices[start] <= indices[start - ONE])
-        if falls != np.uint32(0):
-            for e in range(lo, hi):
-                top = max(top, indices[e])
-        disorder += np.uint64(falls)
-        above = max(above, np.uint64(top) + ONE if np.uint64(top) + ONE > ZERO else np.uint64(top))
-    found[0], found[1] = above, disorder
+def inspect(indices, indptr, n_features):
+    """The first row whose indices do not ascend or reach ``n_features``; -1 where there is none."""
+    for i in range(indptr.size - 1):
+        if not canonical(indices, indptr[i], indptr[i + 1], n_features):
+            return i
+    return -1
 
 
 @jit

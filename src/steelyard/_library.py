@@ -116,7 +116,7 @@ def get_kernel(name: str, data: str = "f8", indices: str = "u4") -> Any:
         "learn_plain": types.intp(*learner),
         "learn_many": types.intp(*learner),
         "predict": types.void(*rows, _reals, types.boolean, _vector),
-        "inspect": types.void(positions, _unsigned, types.uint64[::1]),
+        "inspect": types.intp(positions, _unsigned, types.uint64),
         "row_keys": types.void(*rows, _unsigned, types.boolean, _vector, types.uint64[::1]),
         "same_rows": types.void(*rows, _reals, readonly(types.int64), types.boolean, types.uint8[::1]),
         "evaluate": types.void(types.intp, f8[:, ::1], _reals, _reals, _reals, _vector),

