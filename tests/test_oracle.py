@@ -115,3 +115,16 @@ def test_the_gap_is_value_plus_conjugate_minus_product(loss, update):
     np.testing.assert_allclose(gap, direct, atol=1e-8, rtol=1e-8)
     np.testing.assert_allclose(gap[c == slope], 0.0, atol=1e-12)
     assert (gap >= 0.0).all()
+
+
+def test_a_small_logistic_gap_keeps_its_digits():
+    """It is a difference of numbers up to 1e15 times as large, so it is not computed as one."""
+    rng = np.random.default_rng(7)
+    m = rng.uniform(-20.0, 20.0, 60)
+    tau = 10.0 ** rng.uniform(-6.0, -1.0, 60)
+    a = tau * (1.0 + np.exp(m))
+    gap = evaluate(steelyard.losses.get_loss("logistic"), "iwa", m, 1.0, a)[3]
+    for i in range(m.size):
+        v = -oracle.step("logistic", "iwa", m[i], 1.0, a[i])
+        entropy = v * mpmath.log(v) + (1 - v) * mpmath.log(1 - v)
+        assert relative_error(gap[i], oracle.value("logistic", m[i], 1.0) + entropy + v * m[i]) < 1e-12, (m[i], tau[i])

@@ -29,23 +29,30 @@ from steelyard._scalar import (
 # ------------------------------------------------------------------------------------------------ logistic
 
 
-@jit
-def _short_flow(tau, sigma, kappa):
-    """u = (1 - D/tau) / kappa for tau <= 0.1, in few steps that wait for each other: a row waits for them.
+# A short travel D, of tau = a*sigma, is solved for u = (1 - D/tau) / kappa, in few steps that wait for each other: a
+# row waits for them. Then v = sigma - sigma*kappa*u.
 
-    Its series in tau where that is enough. Else the series' beginning, good to 4e-5, and one step of third order. The
-    derivative of f = sigma*D + kappa*(e^D - 1) - tau is 1 + tau - sigma*D + f, so the division need not wait for e^D.
-    """
-    k = kappa
-    square = tau * tau
+
+@jit
+def _series_flow(tau, k):
+    """u for tau <= 0.006 and kappa = k: its series."""
     third = k * (5.0 / 12.0 - 0.625 * k) - 1.0 / 24.0
+    fourth = k * (5.0 / 24.0 + k * (0.875 * k - 0.875)) - 1.0 / 120.0
+    fifth = k * (7.0 / 90.0 + k * (k * (1.75 - 1.3125 * k) - 49.0 / 72.0)) - 1.0 / 720.0
+    sixth = k * (17.0 / 720.0 + k * (k * (1.875 + k * (2.0625 * k - 3.4375)) - 137.0 / 360.0)) - 1.0 / 5040.0
+    square = tau * tau
     start = 0.5 - tau * (0.5 * k - 1.0 / 6.0)
-    if tau <= 0.006:
-        fourth = k * (5.0 / 24.0 + k * (0.875 * k - 0.875)) - 1.0 / 120.0
-        fifth = k * (7.0 / 90.0 + k * (k * (1.75 - 1.3125 * k) - 49.0 / 72.0)) - 1.0 / 720.0
-        sixth = k * (17.0 / 720.0 + k * (k * (1.875 + k * (2.0625 * k - 3.4375)) - 137.0 / 360.0)) - 1.0 / 5040.0
-        return tau * (start - square * ((third + tau * fourth) + square * (fifth + tau * sixth)))
-    u = tau * (start - square * third)
+    return tau * (start - square * ((third + tau * fourth) + square * (fifth + tau * sixth)))
+
+
+@jit
+def _short_flow(tau, sigma, k):
+    """u for tau <= 0.1 and kappa = k: the series' beginning, good to 4e-5, and one step of third order.
+
+    The derivative of f = sigma*D + k*(e^D - 1) - tau is 1 + tau - sigma*D + f, so the division need not wait for e^D.
+    """
+    third = k * (5.0 / 12.0 - 0.625 * k) - 1.0 / 24.0
+    u = tau * (0.5 - tau * (0.5 * k - 1.0 / 6.0) - tau * tau * third)
     rho = 1.0 - k * u
     d = tau * rho
     inverse = 1.0 / (1.0 + tau - sigma * d)
@@ -56,6 +63,21 @@ def _short_flow(tau, sigma, kappa):
     r = (rho * mean - u) * inverse
     second = 0.5 * k * (1.0 + d * (1.0 + mean)) * inverse
     return u + r * (1.0 + tau * k * r * (second - 1.0))
+
+
+@jit
+def _tiny_gap(u, sigma, kappa):
+    """:func:`_near_gap` for u < 0.004: sigma*kappa*u^2 sum_n u^n (kappa^(n+1) - (-sigma)^(n+1)) / ((n+1)(n+2))."""
+    s = sigma * kappa
+    d = kappa - sigma
+    high = d * (1.0 / 20.0 - 0.1 * s) + u * (1.0 / 30.0 - s * (1.0 / 6.0) * (1.0 - s))
+    return s * (u * u) * (0.5 + u * (d * (1.0 / 6.0) + u * ((1.0 / 12.0 - 0.25 * s) + u * high)))
+
+
+@jit
+def _near_gap(u, sigma, kappa):
+    """The gap for v = sigma - sigma*kappa*u and u < 0.052, where its parts would cancel."""
+    return sigma * bregman_exp_series(-kappa * u) + kappa * bregman_exp_series(sigma * u)
 
 
 @jit
@@ -132,30 +154,34 @@ def logistic(p, y, a, k, out):
     more = 1.0 / (1.0 + e)
     less = e * more
     sigma, kappa = (less, more) if m > 0.0 else (more, less)
-    u = -1.0  # (sigma - v) / (sigma*kappa), where that is known
+    tau = a * sigma
+    if rule == IWA and tau <= 0.1:  # nearly always, and apart: no branch beside these is hard to foresee
+        gap = 0.0
+        if tau <= 0.006:
+            u = _series_flow(tau, kappa)
+            if k[1] != 0.0:
+                gap = _tiny_gap(u, sigma, kappa)
+        else:
+            u = _short_flow(tau, sigma, kappa)
+            if k[1] != 0.0:
+                gap = _near_gap(u, sigma, kappa)
+        v = min(sigma - sigma * kappa * u, sigma)  # rounding must not pass the slope
+        emit(out, log1p_unit(e, more) + max(-m, 0.0), -y * sigma, -y * v, gap)
+        return
+    value = log1p_unit(e, more) + max(-m, 0.0)
     if a == 0.0 or rule == LINEARIZED:
         v = sigma
     elif rule == APROX:
-        # for e^-m below rounding, value / slope is 1
-        v = truncated(sigma, (log1p_unit(e, more) + max(-m, 0.0)) / sigma if sigma > 0.0 else 1.0, a)
+        v = truncated(sigma, value / sigma if sigma > 0.0 else 1.0, a)  # for e^-m below rounding, value / slope is 1
     elif rule == IWA:
-        if a * sigma <= 0.1:
-            u = _short_flow(a * sigma, sigma, kappa)
-            v = sigma - sigma * kappa * u
-        else:
-            v = _logistic_flow(m, sigma, kappa, a) / a
+        v = _logistic_flow(m, sigma, kappa, a) / a
     else:
         v = _logistic_proximal(m, sigma, kappa, a) / a
-    v = min(v, sigma)  # rounding must not pass the slope
-    value = log1p_unit(e, more) + max(-m, 0.0)  # after v, for which the row waits
+    v = min(v, sigma)
     gap = 0.0
     if k[1] != 0.0 and v != sigma:
-        if u < 0.0:
-            u = (sigma - v) * (1.0 + e) * ((1.0 + e) / e)
-        if u < 0.052:  # so for every short flow: whether a row is one is hard enough to foresee
-            gap = sigma * bregman_exp_series(-kappa * u) + kappa * bregman_exp_series(sigma * u)
-        else:
-            gap = value + v * m + _entropy(v)
+        u = (sigma - v) * (1.0 + e) * ((1.0 + e) / e)
+        gap = _near_gap(u, sigma, kappa) if u < 0.052 else value + v * m + _entropy(v)
     emit(out, value, -y * sigma, -y * v, gap)
 
 
