@@ -124,7 +124,9 @@ def test_a_small_logistic_gap_keeps_its_digits():
     tau = 10.0 ** rng.uniform(-6.0, -1.0, 60)
     a = tau * (1.0 + np.exp(m))
     gap = evaluate(steelyard.losses.get_loss("logistic"), "iwa", m, 1.0, a)[3]
-    for i in range(m.size):
-        v = -oracle.step("logistic", "iwa", m[i], 1.0, a[i])
-        entropy = v * mpmath.log(v) + (1 - v) * mpmath.log(1 - v)
-        assert relative_error(gap[i], oracle.value("logistic", m[i], 1.0) + entropy + v * m[i]) < 1e-12, (m[i], tau[i])
+    with mpmath.workdps(60):
+        for i in range(m.size):
+            v = -oracle.step("logistic", "iwa", m[i], 1.0, a[i])
+            entropy = v * mpmath.log(v) + (1 - v) * mpmath.log(1 - v)
+            expected = oracle.value("logistic", m[i], 1.0) + entropy + v * mpmath.mpf(float(m[i]))
+            assert relative_error(gap[i], expected) < 1e-12, (m[i], tau[i])
