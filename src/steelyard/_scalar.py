@@ -12,20 +12,7 @@ import math
 
 from steelyard._compile import jit
 
-# 2 B_2n / (2n)! with Bernoulli's numbers B: x coth(x/2) = 2 + x^2/6 - x^4/360 + ...
-_B = (
-    1 / 6,
-    -1 / 360,
-    1 / 15120,
-    -1 / 604800,
-    1 / 23950080,
-    -691 / 653837184000,
-    1 / 37362124800,
-    -3617 / 5335311421440000,
-    43867 / 2554547108585472000,
-    -174611 / 401428831349145600000,
-)
-
+_E = tuple(1.0 / math.factorial(n) for n in range(19))
 LINEARIZED, APROX, IWA, PROXIMAL = 0.0, 1.0, 2.0, 3.0
 
 
@@ -68,13 +55,16 @@ def log_complement(v):
 
 
 @jit
-def expm1_divisor(x):
-    """The v with e^x - 1 = 2x/v for |x| <= 1: v = x coth(x/2) - x, its even series in two interleaved halves."""
-    t = x * x
-    u = t * t
-    odd = _B[0] + u * (_B[2] + u * (_B[4] + u * (_B[6] + u * _B[8])))
-    even = _B[1] + u * (_B[3] + u * (_B[5] + u * (_B[7] + u * _B[9])))
-    return 2.0 - x + t * (odd + t * even)
+def mean_excess(x):
+    """(e^x - 1 - x) / x^2 for |x| <= 1: its series, in groups that need not wait for one another."""
+    x2 = x * x
+    x4 = x2 * x2
+    x8 = x4 * x4
+    one = (_E[2] + x * _E[3]) + x2 * (_E[4] + x * _E[5])
+    two = (_E[6] + x * _E[7]) + x2 * (_E[8] + x * _E[9])
+    three = (_E[10] + x * _E[11]) + x2 * (_E[12] + x * _E[13])
+    four = (_E[14] + x * _E[15]) + x2 * (_E[16] + x * _E[17])
+    return (one + x4 * two) + x8 * ((three + x4 * four) + x8 * _E[18])
 
 
 @jit

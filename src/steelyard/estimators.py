@@ -119,7 +119,14 @@ class _Online(BaseEstimator):  # type: ignore[misc]
     def _validate(self, X: Any, y: Any = "no_validation", *, reset: bool, **checks: Any) -> Any:
         """scikit-learn's checks, but the one for finite features: the learner makes it, and names the row."""
         options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C", "ensure_all_finite": False}
-        return validate_data(self, X, y, reset=reset, **options, **checks)
+        try:
+            return validate_data(self, X, y, reset=reset, **options, **checks)
+        except ValueError as error:
+            if not str(error).startswith("Input y contains"):
+                raise
+            nan = "NaN" in str(error)
+            row = next(i for i, v in enumerate(np.ravel(y)) if (v != v if nan else v in (np.inf, -np.inf)))
+            raise ValueError(f"{error} The first is in row {row}.") from None
 
     def _run(self, learner: Learner, X: Any, y: Array, weight: Array) -> None:
         """All the passes of ``fit``, each in an order of its own that depends on the rows and not on their places."""
@@ -179,6 +186,17 @@ def _refuse_no_weight(weight: Array) -> Array:
     if not weight.any():
         raise ValueError("sample_weight is zero in every row: there is nothing to learn")
     return weight
+
+
+def _distinct(labels: Any) -> NDArray[Any]:
+    """The classes among some labels, in order."""
+    try:
+        return np.unique(labels)
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in np.ravel(labels)})
+        raise ValueError(
+            f"labels of kinds {kinds} have no common order: make them all strings or all numbers"
+        ) from None
 
 
 def _is_probabilistic(estimator: Any) -> bool:
@@ -287,8 +305,8 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
         """Learn from scratch, in ``passes`` passes."""
         with self._all_or_nothing():
             X, y = self._validate(X, y, reset=True)
-            check_classification_targets(y)
-            self.classes_ = np.unique(y)
+            self.classes_ = _distinct(y)
+            check_classification_targets(self.classes_ if self.classes_.size == 2 else y)  # the same, but quicker
             if self.classes_.size < 2:
                 only = self.classes_.tolist()[0]
                 raise ValueError(f"y holds one class only, {only!r}: a classifier needs examples of at least two")
@@ -309,12 +327,12 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
             if first:
                 if classes is None:
                     raise ValueError("the first call of partial_fit needs classes=, all the classes that may come")
-                self.classes_ = np.unique(classes)
+                self.classes_ = _distinct(classes)
                 if self.classes_.size < 2:
                     raise ValueError(f"classes must name at least two classes, got {self.classes_.tolist()}")
                 self.learner_ = self._classifying_learner()
-            elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-                given = np.unique(classes).tolist()
+            elif classes is not None and not np.array_equal(_distinct(classes), self.classes_):
+                given = _distinct(classes).tolist()
                 raise ValueError(f"classes={given} differ from those of the first call, {self.classes_.tolist()}")
             codes = self._codes(y)
             weight = self._weights(codes, sample_weight, partial=True)
