@@ -47,6 +47,17 @@ def test_updates_at_all_scales(loss, data):
 
 
 @pytest.mark.parametrize("loss", ALL, ids=lambda loss: f"{type(loss).__name__}-{loss.name}")
+def test_a_step_too_short_to_matter_keeps_the_slope(loss):
+    """Where a and the slope are both so small that their product is none."""
+    p = np.concatenate([np.linspace(-1.0, 1.0, 9), np.logspace(0.0, 9.0, 60), -np.logspace(0.0, 9.0, 60)])
+    for y in (0.0, 3.0) if loss.labels in ("count", "real") else (1.0, -1.0):
+        for a in (1e-300, 1e-250, 1e-100, 1e-60):
+            for _, slope, c, _ in (np.array(result) for result in steps(loss, p, y, a).values()):
+                short = (a * np.abs(slope) < 1e-30) & np.isfinite(slope)
+                np.testing.assert_allclose(c[short], slope[short], rtol=1e-9)
+
+
+@pytest.mark.parametrize("loss", ALL, ids=lambda loss: f"{type(loss).__name__}-{loss.name}")
 @settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_the_dual_objective_is_ordered_as_the_sandwich_says(loss, data):

@@ -13,6 +13,7 @@ from steelyard._scalar import (
     APROX,
     IWA,
     LINEARIZED,
+    NOWHERE,
     bregman_exp,
     bregman_exp_series,
     decay,
@@ -157,7 +158,7 @@ def logistic(p, y, a, k, out):
         emit(out, value, -y * sigma, -y * v, gap)
         return
     value = log1p_unit(e, more) + max(-m, 0.0)
-    if a == 0.0 or rule == LINEARIZED:
+    if tau < NOWHERE or rule == LINEARIZED:
         v = sigma
     elif rule == APROX:
         v = truncated(sigma, value / sigma if sigma > 0.0 else 1.0, a)  # for e^-m below rounding, value / slope is 1
@@ -187,7 +188,7 @@ def exponential(p, y, a, k, out):
     rule = k[0]
     m = y * p
     value = math.exp(-m)
-    if a == 0.0 or rule == LINEARIZED:
+    if a == 0.0 or a * value < NOWHERE or rule == LINEARIZED:
         v = value
     elif rule == APROX:
         v = truncated(value, 1.0, a)

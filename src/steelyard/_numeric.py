@@ -162,7 +162,7 @@ def numeric(p, y, a, k, out):
     value = call_scalar(k[_VALUE], p, y)
     slope = call_scalar(slope_at, p, y)
     side = 1.0 if slope > 0.0 else -1.0
-    if a == 0.0 or slope == 0.0 or rule == LINEARIZED:
+    if a == 0.0 or a * slope == 0.0 or rule == LINEARIZED:
         c = slope
     elif rule == APROX:
         c = truncated(slope, (min(value, _LARGE) - k[_INFIMUM]) / min(abs(slope), _LARGE), a)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from steelyard._compile import jit
-from steelyard._scalar import APROX, IWA, LINEARIZED, bregman_exp, decay, emit, omega, softplus, truncated
+from steelyard._scalar import APROX, IWA, LINEARIZED, NOWHERE, bregman_exp, decay, emit, omega, softplus, truncated
 
 
 def squared(p, y, a, k, out):
@@ -135,7 +135,7 @@ def poisson(p, y, a, k, out):
     e = math.exp(p)
     value = e - y * p
     slope = e - y
-    if a == 0.0 or rule == LINEARIZED or slope == 0.0:
+    if a == 0.0 or a * abs(slope) < NOWHERE or rule == LINEARIZED:
         c = slope
     elif rule == APROX:
         # the excess over the minimum, y - y ln y, divided by |slope|

@@ -14,6 +14,7 @@ from steelyard._compile import jit
 
 _E = tuple(1.0 / math.factorial(n) for n in range(19))
 LINEARIZED, APROX, IWA, PROXIMAL = 0.0, 1.0, 2.0, 3.0
+NOWHERE = 1e-290  # a travel so short that the slope stays as it is; numbers below soon have no digits left
 
 
 @jit
