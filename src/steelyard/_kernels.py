@@ -22,6 +22,8 @@ from steelyard._rows import (
     canonical,
     dense_add,
     dense_dot,
+    dense_meet,
+    dense_move,
     dot_many,
     fetch,
     meet_row,
@@ -30,6 +32,8 @@ from steelyard._rows import (
     move_single,
     sparse_add,
     sparse_dot,
+    sparse_meet,
+    sparse_move,
 )
 from steelyard._scalar import IWA
 from steelyard._vector import BANK, logistic_bank, logistic_bank_gap, squared_bank
@@ -199,7 +203,7 @@ def _label(y, k, classes):
 def learn_plain(
     step, params, data, indices, indptr, order, y, weight, table, state, dual, config, work, predictions, losses
 ):
-    """:func:`learn` under the scalar metric, without ball, guard or ``dual``: as little as a row can need.
+    """:func:`learn` without ball, guard, AdaGrad's diagonal metric or ``dual``: as little as a row can need.
 
     It looks at the indices of a sparse row itself, and also stops at a row that is not :func:`canonical`.
     """
@@ -207,23 +211,29 @@ def learn_plain(
     power_t = config[POWER_T]
     origin = config[ORIGIN] != 0.0
     intercept = config[INTERCEPT]
+    diagonal = config[DIAGONAL] != 0.0
     dense = config[DENSE] != 0.0
     certify = config[CERTIFY] != 0.0
     s = state[0]
     eta0, seen, lam_gap, energy, total, rows = s[ETA0], s[WEIGHT], s[LAM], s[ENERGY], s[LOSS], s[ROWS]
-    bias = table[table.size - 1]
-    n_features = np.uint64(table.size - 1)
+    bias = table[table.size - 1]  # its scale is 1, under the diagonal metric
+    n_features = np.uint64(table.size // (2 if diagonal else 1) - 1)
     fenchel, deltas, negative = s[FENCHEL], s[DELTA], s[NEGATIVE]
     after = _lam(schedule, power_t, False, eta0, seen, lam_gap, energy)
     for i in range(order.size):
         row = order[i]
         h = weight[row]
         lo, hi = indptr[row], indptr[row + 1]
-        if dense:
+        if not dense and not canonical(indices, lo, hi, n_features):
+            return i
+        if diagonal:
+            if dense:
+                p, norm2 = dense_meet(data, lo, hi, table, origin, h == 0.0)
+            else:
+                p, norm2 = sparse_meet(data, indices, lo, hi, table, origin, h == 0.0)
+        elif dense:
             p, norm2 = dense_dot(data, lo, hi, table)
         else:
-            if not canonical(indices, lo, hi, n_features):
-                return i
             p, norm2 = sparse_dot(data, indices, lo, hi, table)
         norm2 += intercept
         if not norm2 < math.inf:
@@ -241,7 +251,13 @@ def learn_plain(
         if h == 0.0:
             continue
         change = -c * (rate * lam if origin else rate)
-        if dense:
+        if diagonal:
+            if dense:
+                dense_move(data, lo, hi, table, change)
+            else:
+                ahead, end = _next_row(indptr, order, i, dense)
+                sparse_move(data, indices, lo, hi, table, change, ahead, end)
+        elif dense:
             dense_add(data, lo, hi, table, change)
         else:
             sparse_add(data, indices, lo, hi, table, change)

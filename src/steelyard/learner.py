@@ -269,7 +269,10 @@ class Learner:
         scalars[:, _SCALE] = 1.0
         beside = self.certificate and self.regularizer.center == "trajectory"
         dual = np.zeros((n_features + 1) * self.n_outputs if beside else 0)
-        return State(np.zeros((n_features + 1) * self._record), scalars, dual)
+        table = np.zeros((n_features + 1, self._record))
+        if self.regularizer.metric == "diagonal":
+            table[-1, 0] = 1.0  # the intercept's scale
+        return State(table.reshape(-1), scalars, dual)
 
     @property
     def _kernel(self) -> str:
@@ -278,7 +281,7 @@ class Learner:
             return "learn_many"
         r = self.regularizer
         beside = self.certificate and r.center == "trajectory"
-        plain = r.metric == "scalar" and r.radius is None and not beside and not self.guard
+        plain = r.radius is None and not (r.adaptive or beside or self.guard)
         return "learn_plain" if plain else "learn"
 
     @property
@@ -289,7 +292,9 @@ class Learner:
     @property
     def _record(self) -> int:
         """Numbers a feature owns in the table."""
-        return self.n_outputs if self.regularizer.metric == "scalar" else 2 + 2 * self.n_outputs
+        if self.regularizer.metric == "scalar":
+            return self.n_outputs
+        return 1 + (2 if self.regularizer.adaptive else 1) * self.n_outputs
 
     def _config(self, block: Block) -> Array:
         r = self.regularizer
@@ -326,22 +331,17 @@ class Learner:
     def _solve_coefficients(self, state: State) -> Array:
         r = self.regularizer
         table = state.table.reshape(-1, self._record)
-        weights = table if r.metric == "scalar" else table[:, 2 : 2 + self.n_outputs]
+        weights = table if r.metric == "scalar" else table[:, 1 : 1 + self.n_outputs]
         scalars = state.scalars
         if r.center == "trajectory":
             return np.ascontiguousarray(weights * scalars[:, _SCALE])
         lam = self._lam()
         if r.radius is not None:
             lam = np.maximum(lam, np.linalg.norm(weights, axis=0) / r.radius)
-        if r.metric == "scalar":
-            return np.ascontiguousarray(weights / lam)
-        inverse = table[:, 1:2]
         if r.adaptive:
-            root = np.sqrt(table[:, :1] ** 2 + table[:, 2 + self.n_outputs :])
-            return np.ascontiguousarray(
-                weights * np.divide(inverse, root, out=np.zeros_like(root), where=root > 0) / lam
-            )
-        return np.ascontiguousarray(weights * inverse**2 / lam)
+            inverse = table[:, :1]
+            weights = weights * inverse / np.sqrt(1.0 + inverse * table[:, 1 + self.n_outputs :])
+        return np.ascontiguousarray(weights / lam)
 
     def _lam(self) -> Array:
         """lam of the round to come, one an output."""
@@ -393,8 +393,10 @@ class Learner:
             raise ValueError("this learner has not learned anything yet: call learn first")
         k, r = range(self.n_outputs)[output], self.regularizer
         if r.center == "origin":
-            width = self._record
-            dual = -self.state.table.reshape(-1, width)[:, k if r.metric == "scalar" else 2 + k]
+            table = self.state.table.reshape(-1, self._record)
+            dual = -table[:, k if r.metric == "scalar" else 1 + k]
+            if r.metric == "diagonal" and not r.adaptive:  # where theta stands in the metric
+                dual = np.divide(dual, table[:, 0], out=np.zeros_like(dual), where=table[:, 0] > 0.0)
         else:
             dual = self.state.dual.reshape(-1, self.n_outputs)[:, k].copy()
         s = self.state.scalars[k]
