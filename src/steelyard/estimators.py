@@ -190,8 +190,13 @@ def _refuse_no_weight(weight: Array) -> Array:
 
 def _distinct(labels: Any) -> NDArray[Any]:
     """The classes among some labels, in order."""
+    values = np.asarray(labels)
+    if values.size and values.dtype.kind in "biuf":  # two numbers are found without sorting
+        ends = np.array([values.min(), values.max()])
+        if ends[0] < ends[1] and ((values == ends[0]) | (values == ends[1])).all():
+            return ends
     try:
-        return np.unique(labels)
+        return np.unique(values)
     except TypeError:
         kinds = sorted({type(label).__name__ for label in np.ravel(labels)})
         raise ValueError(
@@ -312,7 +317,7 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
                 raise ValueError(f"y holds one class only, {only!r}: a classifier needs examples of at least two")
             codes = self._codes(y)
             weight = self._weights(codes, sample_weight, partial=False)
-            if np.count_nonzero(np.bincount(codes, _refuse_no_weight(weight) > 0)) < 2:
+            if not _refuse_no_weight(weight).all() and np.unique(codes[weight > 0]).size < 2:
                 raise ValueError("all rows of positive weight are of one class: a classifier needs at least two")
             learner = self._classifying_learner()
             self._run(learner, X, self._signs(codes), weight)
