@@ -428,14 +428,52 @@ def test_learn_and_predict_from_the_shell(libsvm, capsys):
     assert "regression" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("eta0", ["auto", "0.5"])
+def test_a_streamed_model_is_the_one_learned_at_once(libsvm, eta0, capsys, monkeypatch):
+    from steelyard import cli, text
+
+    whole = text.stream_libsvm
+    monkeypatch.setattr(text, "stream_libsvm", lambda path, **more: whole(path, **more, block_bytes=5000))
+    data, model = str(libsvm / "cancer"), str(libsvm / "model")
+    assert cli.main(["learn", data, "--model", model, "--passes", "2", "--no-shuffle", "--eta0", eta0]) == 0
+    out, err = capsys.readouterr()
+    assert "classification, 569 rows, 30 features" in out
+    assert err == ""  # no progress in a pipe
+    X, y = steelyard.read_libsvm(data)
+    rate = eta0 if eta0 == "auto" else float(eta0)
+    expected = OnlineClassifier(passes=2, shuffle=False, eta0=rate).fit(X, y)
+    np.testing.assert_array_equal(steelyard.Learner.load(model).coef_, expected.coef_[0])
+    assert cli.main(["predict", model, data]) == 0
+    np.testing.assert_array_equal(np.array(capsys.readouterr().out.split(), dtype=float), expected.predict(X))
+
+
+def test_a_model_remembers_where_indices_start(tmp_path, capsys):
+    """A file without index 0 looks as if it started at 1, whatever the model was learned from."""
+    from steelyard import cli
+
+    (tmp_path / "train").write_text("1 0:1\n-1 1:1\n" * 50)
+    (tmp_path / "test").write_text("1 1:1\n1 5:2\n")
+    for more in ([], ["--no-shuffle"]):
+        assert cli.main(["learn", str(tmp_path / "train"), "--model", str(tmp_path / "model"), *more]) == 0
+        capsys.readouterr()
+        assert cli.main(["predict", str(tmp_path / "model"), str(tmp_path / "test")]) == 0
+        out, err = capsys.readouterr()
+        assert out.split()[0] == "-1"
+        assert "1 values of features beyond the 2 that the model has learned were left out" in err
+
+
 def test_mistakes_at_the_shell(libsvm, capsys):
     from steelyard import cli
 
     data = str(libsvm / "cancer")
     (libsvm / "empty").write_text("")
+    (libsvm / "many").write_text("".join(f"{i} 1:1\n" for i in range(1500)))
     for arguments, message in [
         (["learn", str(libsvm / "none")], "No such file"),
         (["learn", str(libsvm / "empty")], "has no rows"),
+        (["learn", str(libsvm / "empty"), "--no-shuffle"], "has no rows"),
+        (["learn", data, "--passes", "0"], "--passes must be at least 1, got 0"),
+        (["learn", str(libsvm / "many"), "--task", "classification"], "too many different labels"),
         (["learn", data, "--eta0", "fast"], "--eta0 must be auto or a number, got 'fast'"),
         (["learn", data, "--loss", "log"], "unknown loss 'log'"),
         (["predict", data, data], "not a Steelyard model file"),

@@ -6,6 +6,7 @@ import bz2
 import gzip
 import io
 import lzma
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from steelyard import read_libsvm
+from steelyard import read_libsvm, scan_libsvm, stream_libsvm
 
 
 def written(folder, text, name="data"):
@@ -236,3 +237,52 @@ def test_every_number_is_pythons_float(tmp_path, values, form):
     shown = [repr(v) if form == "r" else format(v, form) for v in values]
     X, _ = read_libsvm(written(tmp_path, "0 " + " ".join(f"{j}:{v}" for j, v in enumerate(shown, 1))))
     np.testing.assert_array_equal(X.toarray()[0], [float(v) for v in shown])
+
+
+# ------------------------------------------------------------------------------------------ block by block
+
+
+@pytest.mark.parametrize("block_bytes", [1, 7, 100, 1 << 20])
+@pytest.mark.parametrize(("suffix", "pack"), [("", bytes), (".gz", gzip.compress)])
+def test_a_stream_has_the_rows_of_the_whole(tmp_path, suffix, pack, block_bytes):
+    text = b"# a comment\n1 2:0.5 7:1e400\n\n-1 3:4 1:2 # out of order\n2.5\n" * 20 + b"1 9:3"  # no last newline
+    path = written(tmp_path, pack(text), "data" + suffix)
+    X, y = read_libsvm(path)
+    extent = scan_libsvm(path, block_bytes=block_bytes)
+    assert extent[:3] == (61, 9, False)
+    np.testing.assert_array_equal(extent.labels, [-1.0, 1.0, 2.5])
+    blocks = list(stream_libsvm(path, n_features=9, block_bytes=block_bytes))
+    assert len(blocks) > 1 or block_bytes > len(text)
+    np.testing.assert_array_equal(np.concatenate([labels for _, labels in blocks]), y)
+    np.testing.assert_array_equal(sp.vstack([rows for rows, _ in blocks]).toarray(), X.toarray())
+
+
+def test_a_stream_names_the_line_in_the_file(tmp_path):
+    path = written(tmp_path, "1 1:2\n" * 30 + "1 1:2 2:x\n" + "1 1:2\n" * 30)
+    for read in (scan_libsvm, lambda path, **more: list(stream_libsvm(path, n_features=2, **more))):
+        with pytest.raises(ValueError, match=r"line 31, column 9: the feature's value is not a number, got 'x'"):
+            read(path, block_bytes=20)
+    path = written(tmp_path, "1 1:2\n" * 30 + "1 2:2 2:1\n")
+    with pytest.raises(ValueError, match="line 31, column 7: an index may stand only once"):
+        list(stream_libsvm(path, n_features=2, block_bytes=20))
+    path = written(tmp_path, "1 1:2\n" * 30 + "1 0:2\n")
+    assert scan_libsvm(path, block_bytes=20).zero_based
+    with pytest.raises(ValueError, match="an index is 0"):
+        list(stream_libsvm(path, n_features=2, block_bytes=20))
+    with pytest.raises(ValueError, match="needs 2 columns, but n_features=1"):
+        list(stream_libsvm(path, n_features=1, zero_based=True))
+
+
+def test_a_stream_takes_constant_memory(tmp_path):
+    def peak(rows):
+        path = written(tmp_path, b"1 1:0.25 17:3.5 400:-1\n-1 2:1 3:1 5:1\n" * (rows // 2))
+        tracemalloc.start()
+        try:
+            assert scan_libsvm(path, block_bytes=10_000).rows == rows
+            assert sum(len(y) for _, y in stream_libsvm(path, n_features=400, block_bytes=10_000)) == rows
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    peak(1000)  # the parser is loaded once
+    assert peak(80_000) < 1.1 * peak(8000)

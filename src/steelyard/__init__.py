@@ -30,7 +30,10 @@ if TYPE_CHECKING:
     from steelyard.mixture import Mixture as Mixture
     from steelyard.sweeps import SweepResult as SweepResult
     from steelyard.sweeps import sweep as sweep
+    from steelyard.text import Extent as Extent
     from steelyard.text import read_libsvm as read_libsvm
+    from steelyard.text import scan_libsvm as scan_libsvm
+    from steelyard.text import stream_libsvm as stream_libsvm
     from steelyard.updates import step as step
 
 _HOME = {
@@ -51,7 +54,10 @@ _HOME = {
     "get_loss": "losses",
     "hindsight": "comparators",
     "SweepResult": "sweeps",
+    "Extent": "text",
     "read_libsvm": "text",
+    "scan_libsvm": "text",
+    "stream_libsvm": "text",
     "sweep": "sweeps",
     "step": "updates",
 }

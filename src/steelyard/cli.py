@@ -56,7 +56,12 @@ def _parser() -> argparse.ArgumentParser:
         "--eta0", default="auto", metavar="RATE", help="initial learning rate (default: auto, none needed)"
     )
     learn.add_argument("--passes", type=int, default=1, metavar="N", help="passes over the data (default 1)")
-    learn.add_argument("--no-shuffle", dest="shuffle", action="store_false", help="take the rows as they stand")
+    learn.add_argument(
+        "--no-shuffle",
+        dest="shuffle",
+        action="store_false",
+        help="take the rows as they stand, block by block: in constant memory, however large the file",
+    )
     learn.add_argument("--seed", type=int, default=0, help="of the order of rows (default 0)")
     learn.set_defaults(run=_learn)
 
@@ -174,34 +179,49 @@ def _certify(options: argparse.Namespace) -> int:
 
 
 def _learn(options: argparse.Namespace) -> int:
-    import numpy as np
-
     from steelyard.estimators import OnlineClassifier, OnlineRegressor
-    from steelyard.text import read_libsvm
+    from steelyard.text import read_with_extent, scan_libsvm, stream_libsvm
 
     try:
         eta0 = options.eta0 if options.eta0 == "auto" else float(options.eta0)
     except ValueError:
         raise ValueError(f"--eta0 must be auto or a number, got {options.eta0!r}") from None
+    if options.passes < 1:
+        raise ValueError(f"--passes must be at least 1, got {options.passes}")
     if options.model and not os.access(os.path.dirname(os.path.abspath(options.model)), os.W_OK):
         raise ValueError(f"--model {options.model}: its folder is not there, or may not be written to")
     if options.model and os.path.isdir(options.model):
         raise ValueError(f"--model {options.model} is a folder: name a file")
-    X, y = read_libsvm(options.data)
-    if not y.size:
+    streamed = not options.shuffle and os.path.isfile(options.data)  # a pipe cannot be read twice
+    X, y, extent = (None, None, scan_libsvm(options.data)) if streamed else read_with_extent(options.data)
+    if not extent.rows:
         raise ValueError(f"{options.data} has no rows")
-    classes = np.unique(y)
-    task = options.task or ("classification" if classes.size == 2 else "regression")
+    classes = extent.labels
+    task = options.task or ("classification" if classes is not None and classes.size == 2 else "regression")
+    if task == "classification" and classes is None:
+        raise ValueError(f"{options.data} has too many different labels for a classification")
     kind = OnlineClassifier if task == "classification" else OnlineRegressor
     loss = options.loss or ("logistic" if task == "classification" else "squared")
     model = kind(loss, eta0=eta0, passes=options.passes, shuffle=options.shuffle, random_state=options.seed)
-    model.fit(X, y)
+    if streamed:
+        known = {"classes": classes} if task == "classification" else {}
+        done, total = 0, extent.rows * options.passes
+        with _progress() as progress:
+            for _ in range(options.passes):
+                for X, y in stream_libsvm(options.data, n_features=extent.n_features, zero_based=extent.zero_based):
+                    model.partial_fit(X, y, **known)
+                    done += len(y)
+                    if progress:
+                        progress("rows", done, total)
+    else:
+        model.fit(X, y)
     if options.model:  # before anything is printed: the reader of a pipe may go
-        model.learner_.notes = {"classes": classes.tolist() if task == "classification" else None}
+        labels = classes.tolist() if classes is not None and task == "classification" else None
+        model.learner_.notes = {"classes": labels, "zero_based": extent.zero_based}
         model.learner_.save(options.model)
-    print(f"{options.data}: {task}, {X.shape[0]} rows, {X.shape[1]} features, {loss} loss")
+    print(f"{options.data}: {task}, {extent.rows} rows, {extent.n_features} features, {loss} loss")
     if model.learner_.n_outputs > 1:
-        print(f"{classes.size} classes, each against the rest")
+        print(f"{model.learner_.n_outputs} classes, each against the rest")
     elif eta0 == "auto":
         print("\n      rate  falls like       loss  share")
         for each in model.bank_:
@@ -218,23 +238,30 @@ def _predict(options: argparse.Namespace) -> int:
     import numpy as np
 
     from steelyard.learner import Learner
-    from steelyard.text import read_libsvm
+    from steelyard.text import stream_libsvm
 
     learner = Learner.load(options.model)
-    X, _ = read_libsvm(options.data)
-    if X.shape[1] > learner.n_features:
-        raise ValueError(
-            f"{options.data} has {X.shape[1]} features, but the model {options.model} has learned {learner.n_features}"
-        )
-    X.resize(X.shape[0], learner.n_features)
-    scores = learner.predict(X)
     classes = learner.notes.get("classes")
-    if classes is not None and not options.scores:
-        labels = np.array(classes)
-        scores = labels[(scores > learner.loss.threshold).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
-    elif learner.loss.link == "exp" and not options.scores:
-        scores = np.exp(scores)
-    np.savetxt(sys.stdout, scores, fmt="%.10g")
+    unknown = 0
+    zero_based = bool(learner.notes.get("zero_based", False))
+    for X, _ in stream_libsvm(options.data, n_features=None, zero_based=zero_based):
+        unknown += int(np.count_nonzero(X.indices >= learner.n_features))
+        X = X[:, : learner.n_features]
+        X.resize(X.shape[0], learner.n_features)
+        scores = learner.predict(X)
+        if classes is not None and not options.scores:
+            labels = np.array(classes)
+            above = (scores > learner.loss.threshold).astype(int)
+            scores = labels[above if scores.ndim == 1 else scores.argmax(axis=1)]
+        elif learner.loss.link == "exp" and not options.scores:
+            scores = np.exp(scores)
+        np.savetxt(sys.stdout, scores, fmt="%.10g")
+    if unknown:
+        print(
+            f"steelyard: {unknown} values of features beyond the {learner.n_features} that the model has learned were "
+            "left out",
+            file=sys.stderr,
+        )
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Files that are read whole or written whole: decompression by name, and writes that leave no half file behind."""
+"""Files that are read whole or in blocks of lines, decompressed by name; writes that leave no half file behind."""
 
 from __future__ import annotations
 
@@ -19,21 +19,39 @@ _OPENERS: dict[str, Callable[..., IO[bytes]]] = {".gz": gzip.open, ".bz2": bz2.o
 SUFFIXES = ("", *_OPENERS)
 
 
-def read_bytes(path: str | os.PathLike[str]) -> bytes | mmap.mmap:
-    """All the bytes of a file, decompressed if it is called .gz, .bz2 or .xz; a plain file is mapped, not copied."""
-    opener = _OPENERS.get(Path(path).suffix.lower())
-    if opener is None:
-        with open(path, "rb") as plain:
-            if not stat.S_ISREG(os.fstat(plain.fileno()).st_mode):
-                return plain.read()  # a pipe has no size
-            return mmap.mmap(plain.fileno(), 0, access=mmap.ACCESS_READ) if os.fstat(plain.fileno()).st_size else b""
+@contextmanager
+def _opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A file to read from, decompressed if it is called .gz, .bz2 or .xz."""
     try:
-        with opener(path, "rb") as file:
-            return bytes(file.read())
+        with _OPENERS.get(Path(path).suffix.lower(), open)(path, "rb") as file:
+            yield file
     except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:  # no such file, no permission, …
             raise
         raise ValueError(f"{os.fspath(path)}: the compressed file is damaged or cut off ({error})") from error
+
+
+def read_bytes(path: str | os.PathLike[str]) -> bytes | mmap.mmap:
+    """All the bytes of a file, decompressed; a plain file is mapped, not copied."""
+    with _opened(path) as file:
+        if Path(path).suffix.lower() in _OPENERS or not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            return bytes(file.read())  # a pipe has no size
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if os.fstat(file.fileno()).st_size else b""
+
+
+def read_blocks(path: str | os.PathLike[str], size: int) -> Iterator[bytes]:
+    """The bytes of a file, decompressed, in blocks of whole lines of about ``size``."""
+    rest = b""
+    with _opened(path) as file:
+        while chunk := file.read(size):
+            cut = chunk.rfind(b"\n") + 1
+            if cut:
+                yield rest + chunk[:cut]
+                rest = chunk[cut:]
+            else:
+                rest += chunk
+    if rest:
+        yield rest
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The LIBSVM text format → a CSR matrix and labels, at the speed of the disk."""
+"""The LIBSVM text format → CSR matrices and labels, at the speed of the disk: all at once, or block by block."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import itertools
 import mmap
 import os
 import re
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.files import read_bytes
+from steelyard.files import read_blocks, read_bytes
 from steelyard.losses import Array
 
 _STRETCH = 1 << 22  # bytes that are worth a thread
+_BLOCK = 1 << 24  # bytes of a file that are parsed at a time, in a stream
+_MOST_LABELS = 1000  # distinct labels that are kept: with more it is not a classification
 
 _COMPLAINTS = (
     "",
@@ -72,20 +75,94 @@ def read_libsvm(
     >>> y
     array([ 1., -1.])
     """
-    name = os.fspath(path)
-    content = read_bytes(path)
-    y, query, indptr, indices, values, disorder = _parse(content, name)
-    base = _first_index(indices, zero_based, name)
-    indices -= base
-    columns = int(indices.max()) + 1 if indices.size else 0
-    if n_features is not None:
-        if columns > n_features:
-            raise ValueError(f"{name}: the largest index needs {columns} columns, but n_features={n_features}")
-        columns = n_features
-    X = _matrix(values, indices, indptr, columns)
-    if disorder:
-        _sort(X, base, content, name)
-    return (X, y, query) if query_id else (X, y)
+    X, part, _ = _read(read_bytes(path), n_features, zero_based, _Source(os.fspath(path), 0))
+    return (X, part.y, part.query) if query_id else (X, part.y)
+
+
+def stream_libsvm(
+    path: str | os.PathLike[str], *, n_features: int | None, zero_based: bool = False, block_bytes: int = _BLOCK
+) -> Iterator[tuple[Any, Array]]:
+    """Read a LIBSVM / SVMlight file block by block, in constant memory.
+
+    Parameters
+    ----------
+    path : file to read, or a pipe
+    n_features : int or None
+        Columns of every block; :func:`scan_libsvm` finds it. With None, a block has as many as it needs.
+    zero_based : bool
+        Whether the first column is index 0, rather than 1.
+    block_bytes : int
+        Bytes of text that are parsed at a time.
+
+    Yields
+    ------
+    X, y : as :func:`read_libsvm` returns them, for some rows
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, steelyard
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.libsvm")
+    >>> _ = path.write_text("1 1:0.5 3:2e-1\\n-1 2:4\\n")
+    >>> learner = steelyard.Learner("logistic")
+    >>> for X, y in steelyard.stream_libsvm(path, n_features=3):
+    ...     _ = learner.learn(X, y)
+    """
+    source = _Source(os.fspath(path), 0)
+    for content in read_blocks(path, block_bytes):
+        X, part, _ = _read(content, n_features, zero_based, source)
+        yield X, part.y
+        source = _Source(source.name, source.lines + content.count(b"\n"))
+
+
+class Extent(NamedTuple):
+    """What a model must know of a file before it reads the first row."""
+
+    rows: int
+    n_features: int
+    zero_based: bool
+    labels: Array | None
+    """The distinct labels, in order; None where there are more than a classification has."""
+
+
+def scan_libsvm(path: str | os.PathLike[str], *, block_bytes: int = _BLOCK) -> Extent:
+    """Read a LIBSVM file once, in constant memory, to see how large it is.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, steelyard
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.libsvm")
+    >>> _ = path.write_text("1 1:0.5 3:2e-1\\n-1 2:4\\n")
+    >>> steelyard.scan_libsvm(path)
+    Extent(rows=2, n_features=3, zero_based=False, labels=array([-1.,  1.]))
+    """
+    rows, smallest, largest = 0, 1, 0
+    labels: Array | None = np.empty(0)
+    source = _Source(os.fspath(path), 0)
+    for content in read_blocks(path, block_bytes):
+        part = _parse(content, source)
+        rows += part.y.size
+        if part.indices.size:
+            smallest, largest = min(smallest, int(part.indices.min())), max(largest, int(part.indices.max()))
+        labels = None if labels is None else _few(np.union1d(labels, part.y))
+        source = _Source(source.name, source.lines + content.count(b"\n"))
+    return Extent(rows, largest + (smallest == 0), smallest == 0, labels)
+
+
+def read_with_extent(path: str | os.PathLike[str]) -> tuple[Any, Array, Extent]:
+    """:func:`read_libsvm` and :func:`scan_libsvm` at once, for what can be read only once: a pipe."""
+    X, part, base = _read(read_bytes(path), None, "auto", _Source(os.fspath(path), 0))
+    return X, part.y, Extent(part.y.size, X.shape[1], base == 0, _few(np.unique(part.y)))
+
+
+def _few(labels: Array) -> Array | None:
+    return labels if labels.size <= _MOST_LABELS else None
+
+
+class _Source(NamedTuple):
+    """Where some text comes from: a file, and how many of its lines are before the text."""
+
+    name: str
+    lines: int
 
 
 class _Part(NamedTuple):
@@ -99,7 +176,16 @@ class _Part(NamedTuple):
     disorder: int
 
 
-def _parse(content: bytes | mmap.mmap, name: str) -> _Part:
+def _read(
+    content: bytes | mmap.mmap, n_features: int | None, zero_based: bool | str, source: _Source
+) -> tuple[Any, _Part, int]:
+    """The matrix of a text, its parts, and the index of the first column."""
+    part = _parse(content, source)
+    base = _first_index(int(part.indices.min()) if part.indices.size else 1, zero_based, source)
+    return _matrix(part, base, n_features, content, source), part, base
+
+
+def _parse(content: bytes | mmap.mmap, source: _Source) -> _Part:
     """Parse stretches of whole lines side by side, in threads: the parser holds no lock."""
     text = np.frombuffer(content, dtype=np.uint8)
     count = max(1, min(os.cpu_count() or 1, text.size // _STRETCH))
@@ -108,9 +194,9 @@ def _parse(content: bytes | mmap.mmap, name: str) -> _Part:
         cuts.append(max(cuts[-1], content.find(b"\n", text.size * i // count) + 1 or text.size))
     cuts.append(text.size)
     if count == 1:
-        return _parse_stretch(text, 0, text.size, name)
+        return _parse_stretch(text, 0, text.size, source)
     with ThreadPoolExecutor(count) as pool:
-        futures = [pool.submit(_parse_stretch, text, lo, hi, name) for lo, hi in itertools.pairwise(cuts)]
+        futures = [pool.submit(_parse_stretch, text, lo, hi, source) for lo, hi in itertools.pairwise(cuts)]
         parts = [future.result() for future in futures]  # in order, so the first mistake of the file is the one raised
     starts = np.cumsum([0] + [part.values.size for part in parts])
     indptr = [part.indptr[1:] + start for part, start in zip(parts, starts, strict=False)]
@@ -124,7 +210,7 @@ def _parse(content: bytes | mmap.mmap, name: str) -> _Part:
     )
 
 
-def _parse_stretch(text: NDArray[np.uint8], lo: int, hi: int, name: str) -> _Part:
+def _parse_stretch(text: NDArray[np.uint8], lo: int, hi: int, source: _Source) -> _Part:
     from steelyard._library import get_parser
 
     # bounds, not counts: memory that is never touched costs nothing, counting would cost a third of the parsing
@@ -142,60 +228,67 @@ def _parse_stretch(text: NDArray[np.uint8], lo: int, hi: int, name: str) -> _Par
         odd = np.empty((strange, 4), np.int64)
     # tokens for Python's float come first: one of them may be wrong before the place where the parser stopped
     for kind, index, start, end in odd[:strange].tolist():
-        (y, values)[kind][index] = _float(text, lo + start, lo + end, kind, name)
+        (y, values)[kind][index] = _float(text, lo + start, lo + end, kind, source)
     if result:
-        raise _error(text, lo + stopped, _COMPLAINTS[result], name)
+        raise _error(text, lo + stopped, _COMPLAINTS[result], source)
     small = count == 0 or int(indices[:count].max()) < 2**31 - 1
     positions = indices[:count].astype(np.int32 if small else np.int64)
     return _Part(y[:rows], query[:rows], indptr[: rows + 1], positions, values[:count], disorder)
 
 
-def _float(text: NDArray[np.uint8], start: int, end: int, kind: int, name: str) -> float:
+def _float(text: NDArray[np.uint8], start: int, end: int, kind: int, source: _Source) -> float:
     token = text[start:end].tobytes()
     try:
         if b"_" in token:  # Python's float takes 1_000, the format does not
             raise ValueError
         return float(token)
     except ValueError:
-        raise _error(text, start, _COMPLAINTS[3 if kind else 1], name) from None
+        raise _error(text, start, _COMPLAINTS[3 if kind else 1], source) from None
 
 
-def _error(text: NDArray[np.uint8], at: int, complaint: str, name: str) -> ValueError:
+def _error(text: NDArray[np.uint8], at: int, complaint: str, source: _Source) -> ValueError:
     before = text[:at].tobytes()
-    line = before.count(b"\n") + 1
+    line = source.lines + before.count(b"\n") + 1
     column = at - (before.rfind(b"\n") + 1) + 1
     token = text[at : at + 60].tobytes().split(b"\n")[0].split()
     shown = token[0].decode("utf-8", "replace") if token else "the end of the line"
-    return ValueError(f"{name}, line {line}, column {column}: {complaint}, got {shown!r}")
+    return ValueError(f"{source.name}, line {line}, column {column}: {complaint}, got {shown!r}")
 
 
-def _first_index(indices: NDArray[Any], zero_based: bool | str, name: str) -> int:
+def _first_index(smallest: int, zero_based: bool | str, source: _Source) -> int:
     if zero_based not in (True, False, "auto"):
         raise ValueError(f"zero_based must be True, False or 'auto', got {zero_based!r}")
-    smallest = int(indices.min()) if indices.size else 1
     if zero_based is False and smallest == 0:
-        raise ValueError(f"{name}: an index is 0, but with zero_based=False they start at 1")
+        raise ValueError(f"{source.name}: an index is 0, but with zero_based=False they start at 1")
     return 0 if zero_based is True or (zero_based == "auto" and smallest == 0) else 1
 
 
-def _matrix(values: NDArray[Any], indices: NDArray[Any], indptr: NDArray[np.int64], columns: int) -> Any:
+def _matrix(part: _Part, base: int, n_features: int | None, content: bytes | mmap.mmap, source: _Source) -> Any:
     import scipy.sparse as sp
 
-    small = max(columns, values.size) < 2**31
-    kind = np.int32 if small else np.int64
-    return sp.csr_matrix(
-        (values, indices.astype(kind, copy=False), indptr.astype(kind)), shape=(indptr.size - 1, columns)
-    )
+    indices = part.indices
+    indices -= base
+    columns = int(indices.max()) + 1 if indices.size else 0
+    if n_features is not None:
+        if columns > n_features:
+            raise ValueError(f"{source.name}: the largest index needs {columns} columns, but n_features={n_features}")
+        columns = n_features
+    kind = np.int32 if max(columns, part.values.size) < 2**31 else np.int64
+    arrays = (part.values, indices.astype(kind, copy=False), part.indptr.astype(kind))
+    X = sp.csr_matrix(arrays, shape=(part.y.size, columns))
+    if part.disorder:
+        _sort(X, base, content, source)
+    return X
 
 
-def _sort(X: Any, base: int, content: bytes | mmap.mmap, name: str) -> None:
+def _sort(X: Any, base: int, content: bytes | mmap.mmap, source: _Source) -> None:
     """Put the indices of every row in order; a row with an index twice is refused, since it has no one meaning."""
     X.sort_indices()
     twice = np.setdiff1d(np.flatnonzero(np.diff(X.indices) == 0) + 1, X.indptr)
     if twice.size:
         row = int(np.searchsorted(X.indptr, twice[0], side="right")) - 1
         at = _second_place(bytes(content), row, int(X.indices[twice[0]]) + base)
-        raise _error(np.frombuffer(content, dtype=np.uint8), at, "an index may stand only once in a line", name)
+        raise _error(np.frombuffer(content, dtype=np.uint8), at, "an index may stand only once in a line", source)
 
 
 def _second_place(content: bytes, row: int, index: int) -> int:
