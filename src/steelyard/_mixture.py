@@ -314,6 +314,70 @@ def _aggregate(pi, p, low, high, rate, scratch):
     return _clip(0.5 * (low + high) - ends / width, low, high)
 
 
+# Each of these takes a label and what the experts predict, writes every expert's loss, slope and c/slope, and returns
+# the mixture's prediction, its loss, and what the row adds to G and H. ``experts`` are eight vectors: the step lengths,
+# the three results, the shares, and room to work in.
+
+
+@jit
+def _mix_logistic(step, params, label, largest, evidence, p, experts):
+    """Probabilities are mixed: the loss of the mixture is never above that of the experts' average probability."""
+    a, value, slope, ratio, pi, change, scratch, zeros = experts
+    _logistic_steps(step, params, p, label, a, value, slope, ratio)
+    _mixing_weights(evidence, 1.0 / largest, pi)
+    loss = _log_mean(pi, value, zeros, scratch)
+    for k in range(EXPERTS):
+        change[k] = label * p[k]
+    mixed = label * (_log_mean(pi, value, change, scratch) - loss)
+    sigma = -math.expm1(-loss)
+    return mixed, loss, sigma * sigma, sigma * (1.0 - sigma)
+
+
+@jit
+def _mix_squared(label, low, high, first_row, moved, scale, largest, counted, evidence, p, experts):
+    """The aggregating algorithm, on the range of labels seen before. ``change`` receives the losses at the label
+    itself, ``value`` those at the label within the range."""
+    a, value, slope, ratio, pi, change, scratch, _ = experts
+    rate = 4.0 / ((high - low) * (high - low) * largest) if high > low else 1.0
+    _mixing_weights(evidence, rate, pi)
+    mixed = 0.0 if first_row else _aggregate(pi, p, low, high, rate * counted, scratch)
+    loss = 0.5 * (mixed - label) * (mixed - label)
+    inside = _clip(label, low, high)
+    for k in range(EXPERTS):
+        value[k] = 0.5 * (p[k] - inside) * (p[k] - inside)
+        change[k] = 0.5 * (p[k] - label) * (p[k] - label)
+        slope[k] = p[k] + moved - label
+    decay_lanes(a, 0, ratio)
+    steepness = (mixed - label) / scale if scale > 0.0 else 0.0
+    return mixed, loss, steepness * steepness, 1.0
+
+
+@jit
+def _mix_convex(step, params, label, scale, counted, gap, evidence, p, experts):
+    """AdaHedge, for any other loss; also returns what ``gap``, which sets its rate, grows by."""
+    a, value, slope, ratio, pi, change, scratch, zeros = experts
+    rate = math.log(8.0) / gap if gap > 1e-300 else math.inf
+    _mixing_weights(evidence, rate, pi)
+    _steps(step, params, p, label, a, value, slope, ratio)
+    mixed = 0.0
+    for k in range(EXPERTS):
+        if pi[k] > 0.0:
+            mixed += pi[k] * p[k]
+    loss, gradient, _, _ = call_step(step, mixed, label, 0.0, params, 0)
+    steepness = (gradient / scale) * (gradient / scale) if scale > 0.0 else 0.0
+    for k in range(EXPERTS):
+        change[k] = counted * rate * value[k]
+    if rate < math.inf:
+        soft = _log_mean(pi, change, zeros, scratch) / rate
+    else:
+        least, soft = math.inf, math.inf
+        for k in range(EXPERTS):
+            least = min(least, evidence[k])
+            soft = min(soft, evidence[k] + counted * value[k])
+        soft = soft - least if soft < math.inf else 0.0
+    return mixed, loss, steepness, steepness, max(0.0, counted * loss - soft)
+
+
 def learn_mixture(
     step,
     params,
@@ -356,6 +420,7 @@ def learn_mixture(
     rest = work[4 * room :]
     a, value, slope, ratio = rest[0:8], rest[8:16], rest[16:24], rest[24:32]
     pi, change, scratch, zeros = rest[32:40], rest[40:48], rest[48:56], rest[56:64]
+    experts = (a, value, slope, ratio, pi, change, scratch, zeros)
     p_all = rest[64:]
     zeros[:] = 0.0
     for i in range(order.size):
@@ -461,57 +526,18 @@ def learn_mixture(
 
             # every expert's step, the mixture's prediction and its loss
             if kind == LOGISTIC:
-                _logistic_steps(step, params, p, label, a, value, slope, ratio)
-                _mixing_weights(evidence, 1.0 / largest, pi)
-                loss = _log_mean(pi, value, zeros, scratch)
-                for k in range(EXPERTS):
-                    change[k] = label * p[k]
-                mixed = label * (_log_mean(pi, value, change, scratch) - loss)
-                sigma = -math.expm1(-loss)
-                steepness = sigma * sigma
-                curvature = sigma * (1.0 - sigma)
+                mixed, loss, steepness, curvature = _mix_logistic(step, params, label, largest, evidence, p, experts)
             elif kind == SQUARED:
-                rate = 4.0 / ((high - low) * (high - low) * largest) if high > low else 1.0
-                _mixing_weights(evidence, rate, pi)
-                mixed = (
-                    _aggregate(pi, p, low, high, rate * counted, scratch)
-                    if shared[ROWS] > 0.0 or labels == PLAIN
-                    else 0.0
+                first_row = labels != PLAIN and not shared[ROWS] > 0.0
+                mixed, loss, steepness, curvature = _mix_squared(
+                    label, low, high, first_row, moved, scale, largest, counted, evidence, p, experts
                 )
-                loss = 0.5 * (mixed - label) * (mixed - label)
-                inside = _clip(label, low, high)
-                for k in range(EXPERTS):
-                    value[k] = 0.5 * (p[k] - inside) * (p[k] - inside)
-                    change[k] = 0.5 * (p[k] - label) * (p[k] - label)
-                    slope[k] = p[k] + moved - label
-                decay_lanes(a, 0, ratio)
-                steepness = (mixed - label) / scale if scale > 0.0 else 0.0
-                steepness *= steepness
-                curvature = 1.0
             else:
-                rate = math.log(8.0) / state[c, GAP] if state[c, GAP] > 1e-300 else math.inf
-                _mixing_weights(evidence, rate, pi)
-                _steps(step, params, p, label, a, value, slope, ratio)
-                mixed = 0.0
-                for k in range(EXPERTS):
-                    if pi[k] > 0.0:
-                        mixed += pi[k] * p[k]
-                loss, gradient, _, _ = call_step(step, mixed, label, 0.0, params, 0)
-                steepness = (gradient / scale) * (gradient / scale) if scale > 0.0 else 0.0
-                curvature = steepness
+                mixed, loss, steepness, curvature, gap = _mix_convex(
+                    step, params, label, scale, counted, state[c, GAP], evidence, p, experts
+                )
                 if h > 0.0:
-                    for k in range(EXPERTS):
-                        change[k] = counted * rate * value[k]
-                    soft = 0.0
-                    if rate < math.inf:
-                        soft = _log_mean(pi, change, zeros, scratch) / rate
-                    else:
-                        least, soft = math.inf, math.inf
-                        for k in range(EXPERTS):
-                            least = min(least, evidence[k])
-                            soft = min(soft, evidence[k] + counted * value[k])
-                        soft = soft - least if soft < math.inf else 0.0
-                    state[c, GAP] += max(0.0, counted * loss - soft)
+                    state[c, GAP] += gap
             predictions[np.uint64(i) * size + c] = mixed
             losses[np.uint64(i) * size + c] = loss
             if h == 0.0:
