@@ -352,3 +352,11 @@ def test_certify_takes_files_and_the_guard(tmp_path, capsys):
     assert "mine: hinge loss" in capsys.readouterr().out
     assert cli.main(["certify", "nothing"]) == 2
     assert "unknown data set 'nothing'" in capsys.readouterr().err
+
+
+def test_a_scale_that_grows_by_many_orders_keeps_the_dual():
+    learner = steelyard.Learner("hinge", center="origin", schedule="constant", fit_intercept=False)
+    learner.learn(np.array([[1e-150, 0.0], [0.0, 1.0], [1e10, 1.0]]), np.ones(3))
+    certificate = learner.certify()
+    np.testing.assert_allclose(certificate.dual[:2], [-1e-150, -1.0], rtol=1e-12)
+    assert certificate.regret_bound([1e150, 1.0]) >= 2.0 * (1 - 1e-9)

@@ -263,6 +263,14 @@ def test_a_failed_partial_fit_leaves_no_trace(X, y, options, message, fitted):
     assert pickle.dumps(model) == before
 
 
+def test_labels_of_another_kind_are_named():
+    X = np.arange(6.0).reshape(3, 2)
+    model = OnlineClassifier().partial_fit(X, [0, 1, 2], classes=[0, 1, 2])
+    for labels in (["0", "1", "2"], np.array(["0", "1", "2"], dtype=object)):
+        with pytest.raises(ValueError, match="label '0' in row 0 is not one of the classes"):
+            model.partial_fit(X, labels)
+
+
 def test_unfitted_use_and_first_calls():
     with pytest.raises(NotFittedError):
         OnlineClassifier().predict([[1.0]])

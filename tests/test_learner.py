@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import scipy.sparse as sp
 
 import naive
 import steelyard
-from steelyard import CustomLoss, Learner
+from steelyard import CustomLoss, Learner, Mixture
 from steelyard.schedules import CENTERS, METRICS, SCHEDULES
 from steelyard.updates import UPDATES
 
@@ -334,10 +335,19 @@ def test_bad_input_is_named_and_changes_nothing(X, y, weight, message, metric, d
         learner.learn(X3, Y4)
 
 
+KINDS = {
+    "scalar": lambda: Learner("logistic", metric="scalar"),
+    "diagonal": lambda: Learner("logistic"),
+    "AdaGrad": lambda: Learner("logistic", schedule="adagrad-norm"),
+    "ball": lambda: Learner("logistic", metric="scalar", radius=1.0),
+    "mixture": lambda: Mixture("logistic"),
+}
+
+
 @pytest.mark.parametrize("rows", [3, 300])
-@pytest.mark.parametrize("metric", METRICS)
-def test_an_invalid_csr_matrix_is_refused(metric, rows):
-    learner = Learner("logistic", metric=metric)
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_invalid_csr_matrix_is_refused(kind, rows):
+    learner = KINDS[kind]()
     y = np.resize([1.0, -1.0], rows)
     X = sp.csr_matrix(np.tile(np.eye(3), (rows // 3, 1)))
     learner.learn(X, y)
@@ -364,20 +374,20 @@ def test_rows_in_disorder_are_put_in_order(length, width):
     """An index too early, or twice, at every place of the last row: whichever way the kernel compares them."""
     n = 100
     rng = np.random.default_rng(length)
-    y = np.resize([1.0, -1.0], 20)
-    for place in range(1, length):
+    y = np.resize([1.0, -1.0], 60)
+    for place in range(1, length, 1 if length < 33 else 7):
         columns = np.array([np.sort(rng.choice(n, length, replace=False)) for _ in y])
         columns[-1, place] = columns[-1, place - 1] if place % 2 else columns[-1, 0]
         rng.shuffle(columns[0])
         indptr = np.arange(0, length * y.size + 1, length)
         X = sp.csr_matrix((rng.normal(size=columns.size), columns.ravel().astype(width), indptr), shape=(y.size, n))
         X.indices = X.indices.astype(width)
-        for metric in METRICS:
-            learner, dense = Learner("logistic", metric=metric), Learner("logistic", metric=metric)
+        for make_learner in KINDS.values():
+            learner, ordered = make_learner(), make_learner()
             for _ in range(2):
                 learner.learn(X, y)
-                dense.learn(X.toarray(), y)
-            np.testing.assert_allclose(learner.coef_, dense.coef_, rtol=1e-9, atol=1e-12)
+                ordered.learn(sp.csr_matrix(X.toarray()), y)
+            np.testing.assert_allclose(learner.coef_, ordered.coef_, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("dressed", [np.asarray, sp.csr_matrix])
@@ -390,6 +400,50 @@ def test_a_row_that_the_metric_cannot_measure_changes_nothing(dressed):
         learner.learn(X, [1.0, 1.0])
     for kept, now in zip(before, learner.state, strict=True):
         np.testing.assert_array_equal(kept, now)
+
+
+@pytest.mark.parametrize("rows", [3, 300])
+def test_only_rows_in_the_order_are_looked_at(rows):
+    """Whatever the size of the block."""
+    X, y = np.ones((rows, 2)), np.ones(rows)
+    X[1] = np.nan
+    order = np.delete(np.arange(rows), 1)
+    learner = Learner("squared")
+    learner.learn(X, y, order=order)
+    learner.learn(X, y, order=order)
+    with pytest.raises(ValueError, match="nan in row 1"):
+        learner.learn(X, y)
+
+
+def test_a_warning_made_an_error_changes_nothing():
+    learner = Learner("squared", update="linearized", schedule="constant", metric="scalar")
+    X, y = np.random.default_rng(0).normal(size=(50, 3)), np.ones(50)
+    learner.learn(0.1 * X, y)
+    before = [array.copy() for array in learner.state]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for fresh in (False, True):
+            one = Learner("squared", update="linearized", schedule="constant", metric="scalar") if fresh else learner
+            with pytest.raises(RuntimeWarning, match="diverges"):
+                one.learn(1e8 * X, y)
+            assert not fresh or one.state is None
+    for kept, now in zip(before, learner.state, strict=True):
+        np.testing.assert_array_equal(kept, now)
+
+
+@pytest.mark.parametrize("n_outputs", [1, 3])
+@pytest.mark.parametrize(("schedule", "center"), list(itertools.product(SCHEDULES, CENTERS)))
+@pytest.mark.parametrize("sparse", [False, True])
+def test_columns_of_any_scale_give_the_same_model(schedule, center, n_outputs, sparse):
+    rng = np.random.default_rng(1)
+    X, scale = rng.normal(size=(60, 4)), np.array([1e-150, 1.0, 1e150, 1e20])
+    y = rng.integers(0, 3, 60).astype(float) if n_outputs == 3 else np.sign(X[:, 0])
+    models = []
+    for columns in (X, X * scale):
+        learner = Learner("logistic", schedule=schedule, center=center, n_outputs=n_outputs)
+        learner.learn(sp.csr_matrix(columns) if sparse else columns, y)
+        models.append(learner.coef_)
+    np.testing.assert_allclose(models[1] * scale, models[0], rtol=1e-8)
 
 
 def test_prediction_needs_learning_and_the_same_features():

@@ -117,16 +117,21 @@ def test_the_gap_is_value_plus_conjugate_minus_product(loss, update):
     assert (gap >= 0.0).all()
 
 
-def test_the_logistic_gap_keeps_its_digits():
+@pytest.mark.parametrize("update", ["iwa", "proximal"])
+def test_the_logistic_gap_keeps_its_digits(update):
     """It may be a difference of numbers 1e20 times as large, so it is not computed as one."""
     rng = np.random.default_rng(7)
-    m = rng.uniform(-20.0, 20.0, 100)
-    tau = 10.0 ** rng.uniform(-6.0, 0.0, 100)
-    a = tau * (1.0 + np.exp(m))
-    gap = evaluate(steelyard.losses.get_loss("logistic"), "iwa", m, 1.0, a)[3]
+    m = rng.uniform(-40.0, 20.0, 100)
+    a = 10.0 ** rng.uniform(-6.0, 3.0, 100) * (1.0 + np.exp(m))
+    gap = evaluate(steelyard.losses.get_loss("logistic"), update, m, 1.0, a)[3]
     with mpmath.workdps(60):
         for i in range(m.size):
-            v = -oracle.step("logistic", "iwa", m[i], 1.0, a[i])
+            v = -oracle.step("logistic", update, m[i], 1.0, a[i])
             entropy = v * mpmath.log(v) + (1 - v) * mpmath.log(1 - v)
             expected = oracle.value("logistic", m[i], 1.0) + entropy + v * mpmath.mpf(float(m[i]))
-            assert relative_error(gap[i], expected) < 1e-12, (m[i], tau[i])
+            assert relative_error(gap[i], expected) < 1e-12, (m[i], a[i])
+
+
+def test_a_flow_whose_end_is_beyond_floats():
+    expected = oracle.step("logistic", "iwa", 709.0, 1.0, 1e308)
+    assert relative_error(steelyard.step(709.0, 1.0, 1e308), expected) < 1e-11

@@ -60,6 +60,7 @@ COLUMNS = 12
 SCHEDULE, POWER_T, ORIGIN, DIAGONAL, ADAPTIVE, RADIUS, INTERCEPT, DENSE, CLASSES, CERTIFY, GUARD, VECTOR = range(12)
 
 _LARGE = 1e300
+_CAPPED = 0.999e300  # a step as long as :func:`_bounded` lets it be, whatever the rounding
 AHEAD = 4  # rows between fetching a row and learning it
 
 
@@ -267,7 +268,7 @@ def learn_plain(
         if certify:
             after = _lam(schedule, power_t, False, eta0, seen, lam_gap, energy)
             delta = _delta(h, p, slope, c, gap, a, lam / after)
-            fenchel += math.inf if a >= _LARGE else h * (gap + c * p)
+            fenchel += math.inf if a >= _CAPPED else h * (gap + c * p)
             deltas += delta
             negative += 1.0 if delta < 0.0 else 0.0
         total += h * value
@@ -335,7 +336,7 @@ def learn(step, params, data, indices, indptr, order, y, weight, table, state, d
             if guard:
                 c, gap = _guarded(state, 0, step, params, h, p, y[row], a, ratio, value, slope, c, gap)
             if certify:
-                _certify(state, 0, h, p, slope, c, gap, a, ratio, a >= _LARGE)
+                _certify(state, 0, h, p, slope, c, gap, a, ratio, a >= _CAPPED)
         change = -c * (rate * lam if origin else rate / factor)
         if radius < math.inf:
             s[NORM2] += change * (2.0 * p / factor + change * norm2)
@@ -486,7 +487,7 @@ def learn_many(
                             state, k, step, params, h, p[k], labels[k], a, ratio, value[k], slope[k], c[k], gap[k]
                         )
                     if certify:
-                        _certify(state, k, h, p[k], slope[k], c[k], gap[k], a, ratio, a >= _LARGE)
+                        _certify(state, k, h, p[k], slope[k], c[k], gap[k], a, ratio, a >= _CAPPED)
                 state[k, LOSS] += h * value[k]
                 state[k, ROWS] += 1.0
             factor = 1.0 if origin else state[k, SCALE]

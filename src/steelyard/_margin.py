@@ -103,6 +103,9 @@ def _long_flow(m, a):
     Lambert-W form that is usually printed cancels and overflows.)
     """
     start = math.exp(m)
+    half = 0.5 * a + 0.5 * m + 0.5 * start
+    if half > 1e300:  # twice that may overflow, and the next term of omega is below rounding
+        return math.log(half) + math.log(2.0) - m
     end = omega(a + m + start)
     return math.log(end) - m if end > 1.0 else a - (end - start)
 
@@ -158,17 +161,27 @@ def logistic(p, y, a, k, out):
         emit(out, value, -y * sigma, -y * v, gap)
         return
     value = log1p_unit(e, more) + max(-m, 0.0)
+    u = -1.0  # where it is not known otherwise
     if tau < NOWHERE or rule == LINEARIZED:
         v = sigma
     elif rule == APROX:
         v = truncated(sigma, value / sigma if sigma > 0.0 else 1.0, a)  # for e^-m below rounding, value / slope is 1
     elif rule == IWA:
-        v = _long_flow(m, a) / a
+        d = _long_flow(m, a)
+        v = d / a
+        if k[1] != 0.0:  # two forms of the same, of which one does not cancel
+            u = (1.0 - d / tau) / kappa if kappa > 0.5 else (math.expm1(d) / tau - 1.0) / sigma
     else:
-        v = _logistic_proximal(m, sigma, kappa, a) / a
+        d = _logistic_proximal(m, sigma, kappa, a)
+        v = d / a
+        if k[1] != 0.0:
+            u = math.expm1(d) * v / sigma
     v = min(v, sigma)
-    if k[1] != 0.0 and v != sigma:
-        gap = _gap((sigma - v) * (1.0 + e) * ((1.0 + e) / e), v, sigma, kappa, m, value)
+    if k[1] != 0.0:
+        if u < 0.0 and v != sigma:
+            u = (sigma - v) * (1.0 + e) * ((1.0 + e) / e)
+        if u > 0.0:
+            gap = _gap(u, v, sigma, kappa, m, value)
     emit(out, value, -y * sigma, -y * v, gap)
 
 

@@ -6,7 +6,8 @@ test for negative ones at every access.
 
 Weights live in one flat ``table``. Under the scalar metric, feature j owns ``table[j*K : (j+1)*K]``, one weight for
 each of K outputs. Under the diagonal metric it owns a record ``[r, w_1 … w_K]``, where r = 1/s^2 and s is its running
-scale, the largest magnitude seen (r = 0: none yet); AdaGrad adds the sums of squared gradients ``G_1 … G_K``.
+scale, the largest magnitude seen (r = 0: none yet); AdaGrad adds the sums of squared gradients ``G_1 … G_K``, in
+units of s^2.
 
 The weight w is x itself for center ``trajectory``. For center ``origin`` it is lam*x = theta (scalar metric), theta*r
 (diagonal), or theta itself where x is theta in a metric that changes with every row (AdaGrad).
@@ -140,7 +141,7 @@ def add_many(data, indices, lo, hi, table, factor, dense):
             table[base + k] += q * factor[k]
 
 
-# ----------------------------------- diagonal metric: lam_j = lam / r_j, with AdaGrad lam sqrt(1 + r_j G_j) / r_j
+# --------------------------------------- diagonal metric: lam_j = lam / r_j, with AdaGrad lam sqrt(1 + G_j) / r_j
 
 _GROWN = 1.0 + 1e-15  # q^2 r of a q beyond the scale; the largest q itself may be rounded to a little above 1
 
@@ -157,11 +158,15 @@ def _take_scale(table, base, q, size, origin, adaptive):
     ``trajectory``; for center ``origin`` it follows from theta, which stays."""
     if q == 0.0:
         return
-    old = table[base]
-    if old > 0.0 and not (origin and adaptive):
-        shrink = 1.0 / (q * q * old) if origin else 1.0 / (abs(q) * math.sqrt(old))
+    if table[base] > 0.0:
+        shrink = 1.0 / (abs(q) * math.sqrt(table[base]))
         for k in range(base + ONE, base + ONE + size):
-            table[k] *= shrink
+            if not (origin and adaptive):
+                table[k] *= shrink
+            if origin and not adaptive:  # theta/s^2; the square of ``shrink`` might be too small for a float
+                table[k] *= shrink
+            if adaptive:
+                table[k + size] *= shrink * shrink
     table[base] = 1.0 / (q * q)
 
 
@@ -169,7 +174,7 @@ def _take_scale(table, base, q, size, origin, adaptive):
 def _inverse_metric(table, base, at, adaptive):
     """lam / lam_j, where G stands ``at``; 0 for a feature that was never seen."""
     r = table[base]
-    return r / math.sqrt(1.0 + r * table[at]) if adaptive else r
+    return r / math.sqrt(1.0 + table[at]) if adaptive else r
 
 
 @jit
@@ -286,7 +291,7 @@ def move(table, base, q, size, origin, adaptive, factor, energy):
         r = 1.0 if origin and adaptive else _inverse_metric(table, base, at + size, adaptive)
         table[at] += factor[k] * q * r
         if adaptive:
-            _count(table, at + size, energy[k] * q * q)
+            _count(table, at + size, energy[k] * q * q * table[base])
 
 
 @jit
@@ -356,4 +361,4 @@ def move_single(data, indices, lo, hi, table, intercept, flags, factor, energy, 
             r = 1.0 if origin and adaptive else _inverse_metric(table, base, base + TWO, adaptive)
             table[base + ONE] += factor * q * r
             if adaptive:
-                _count(table, base + TWO, energy * q * q)
+                _count(table, base + TWO, energy * q * q * table[base])

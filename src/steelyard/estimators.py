@@ -354,7 +354,10 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
         if self.classes_.size == 2:
             codes = (y == self.classes_[1]).astype(np.intp)  # much faster
         else:
-            codes = np.searchsorted(self.classes_, y)
+            try:
+                codes = np.searchsorted(self.classes_, y)
+            except TypeError:  # labels that have no order among the classes: the first will be named
+                codes = np.zeros(len(y), np.intp)
             codes[codes == self.classes_.size] = 0
         bad = np.flatnonzero(self.classes_[codes] != y)
         if bad.size:

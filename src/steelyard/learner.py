@@ -176,9 +176,6 @@ class Learner:
         if order is None:
             order = np.arange(block.n_rows, dtype=np.int64)
         prediction, loss = np.empty((2, order.size * self.n_outputs))
-        if state.table.size >= block.data.size:  # a block so small that it is cheaper to look first
-            block = inspected(block)
-            check_finite(block)
         undo = None if self.state is None else self._undo(block, state)
         bad = self._run_kernel(block, order, y, weight, state, prediction, loss)
         if bad >= 0:
@@ -190,9 +187,14 @@ class Learner:
             raise ValueError(
                 f"row {order[bad]} of X is too large or too small for a float, measured in the metric; rescale it"
             )
+        try:
+            self._look_for_divergence(state, prediction, order)
+        except Warning:  # where the user's filter makes errors of warnings
+            if undo is not None:
+                undo()
+            raise
         self.state = state
         self._coef = None
-        self._look_for_divergence(prediction, order)
         shape = (order.size,) if self.n_outputs == 1 else (order.size, self.n_outputs)
         return Trace(prediction.reshape(shape), loss.reshape(shape), seen)
 
@@ -225,7 +227,7 @@ class Learner:
         """
         records: Any = slice(None)
         if not block.dense and state.table.size >= block.data.size:
-            records = np.append(block.indices[: int(block.indptr[-1])].astype(np.intp), block.n_features)
+            records = np.append(block.indices[block.indices < block.n_features].astype(np.intp), block.n_features)
         views = (state.table.reshape(-1, self._record), state.dual.reshape(-1, self.n_outputs))
         copies = [view[records].copy() if view.size else view for view in views]
         scalars = state.scalars.copy()
@@ -238,9 +240,8 @@ class Learner:
 
         return undo
 
-    def _look_for_divergence(self, prediction: Array, order: NDArray[np.int64]) -> None:
-        assert self.state is not None
-        if np.isfinite(self.state.scalars[:, _LOSS]).all():
+    def _look_for_divergence(self, state: State, prediction: Array, order: NDArray[np.int64]) -> None:
+        if np.isfinite(state.scalars[:, _LOSS]).all():
             return
         bad = np.flatnonzero(~np.isfinite(prediction))
         where = f", first predicted in row {order[bad[0] // self.n_outputs]}" if bad.size else ""
@@ -339,8 +340,7 @@ class Learner:
         if r.radius is not None:
             lam = np.maximum(lam, np.linalg.norm(weights, axis=0) / r.radius)
         if r.adaptive:
-            inverse = table[:, :1]
-            weights = weights * inverse / np.sqrt(1.0 + inverse * table[:, 1 + self.n_outputs :])
+            weights = weights * table[:, :1] / np.sqrt(1.0 + table[:, 1 + self.n_outputs :])
         return np.ascontiguousarray(weights / lam)
 
     def _lam(self) -> Array:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.blocks import Block
+from steelyard.blocks import Block, check_finite
 from steelyard.learner import Learner, State
 from steelyard.losses import Array, Loss
 
@@ -119,7 +119,7 @@ class Mixture(Learner):
         work = np.empty(4 * room + (8 + self.n_outputs) * EXPERTS)
         flags = (self.fit_intercept, block.dense, self._one_vs_rest)
         config = np.array([self._kind, self._labels, *flags, delta, self._record], dtype=np.float64)
-        learn = get_kernel("learn_mixture", *block.types)
+        learn = get_kernel(self._kernel, *block.types)
         rows = (*block.arrays, order, y if unit == 1.0 else y / unit, weight)
         tables = (state.table, state.table.view(np.float64), *state[1:])
         space = (np.empty(room, np.uint64), work)
@@ -130,9 +130,14 @@ class Mixture(Learner):
                 loss *= self._loss_unit(state)
         return stopped
 
+    @property
+    def _kernel(self) -> str:
+        return "learn_mixture"
+
     def _undo(self, block: Block, state: State) -> Callable[[], None]:
-        """A mixture stops at rows that are not finite, and at no others: a small block has been looked through."""
+        """A mixture stops at rows that are not finite, and at no others: a small block is rather looked through."""
         if state.table.size >= block.data.size:
+            check_finite(block)
             return lambda: None
         copies = [array.copy() for array in state]
 
@@ -158,10 +163,9 @@ class Mixture(Learner):
         unit = float(state.dual[_LABEL_UNIT]) or 1.0
         return unit if self._labels == _UNIT else unit * unit
 
-    def _look_for_divergence(self, *_: Any) -> None:
+    def _look_for_divergence(self, state: State, *_: Any) -> None:
         """An expert that leaves the range of floats is retired, and ``bank`` shows it; all of them are worth a word."""
-        assert self.state is not None
-        for evidence in self.state.scalars[:, :EXPERTS]:
+        for evidence in state.scalars[:, :EXPERTS]:
             if not np.isfinite(evidence).any():
                 warnings.warn(
                     "the labels or weights span more orders of magnitude than single precision holds: all experts of "
