@@ -263,6 +263,14 @@ def test_a_failed_partial_fit_leaves_no_trace(X, y, options, message, fitted):
     assert pickle.dumps(model) == before
 
 
+@pytest.mark.parametrize("eta0", ["auto", 1.0])
+def test_the_first_bad_row_is_named_whatever_the_order(eta0):
+    X = np.random.default_rng(0).normal(size=(400, 2))
+    X[[7, 50, 399], 1] = np.nan
+    with pytest.raises(ValueError, match="nan in row 7, column 1"):
+        OnlineClassifier(eta0=eta0).fit(X, np.arange(400) % 2)
+
+
 def test_labels_of_another_kind_are_named():
     X = np.arange(6.0).reshape(3, 2)
     model = OnlineClassifier().partial_fit(X, [0, 1, 2], classes=[0, 1, 2])

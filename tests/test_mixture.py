@@ -272,12 +272,14 @@ def test_weight_zero_changes_nothing(loss):
     assert np.isfinite(trace.prediction).all()
 
 
+@pytest.mark.parametrize("shuffle", [True, False])
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_matrix])
-def test_fit_takes_a_weight_for_so_many_rows(layout):
+def test_fit_takes_a_weight_for_so_many_rows(layout, shuffle):
     X, y = load_breast_cancer(return_X_y=True)
     h = np.random.default_rng(0).integers(0, 4, len(y))
-    weighted = OnlineClassifier(random_state=0, passes=2).fit(layout(X), y, sample_weight=h)
-    repeated = OnlineClassifier(random_state=0, passes=2).fit(layout(np.repeat(X, h, axis=0)), np.repeat(y, h))
+    options = dict(random_state=0, passes=2, shuffle=shuffle)
+    weighted = OnlineClassifier(**options).fit(layout(X), y, sample_weight=h)
+    repeated = OnlineClassifier(**options).fit(layout(np.repeat(X, h, axis=0)), np.repeat(y, h))
     np.testing.assert_array_equal(weighted.coef_, repeated.coef_)
     np.testing.assert_array_equal(weighted.intercept_, repeated.intercept_)
 

@@ -128,7 +128,9 @@ def test_claim_measures():
     assert sensitivity(result, "iwa") == 2.0
     assert width(result, "linearized", 0.10) == pytest.approx(1.0)
     assert width(result, "iwa", 0.25) == pytest.approx(2.0)
-    assert distance(result, "iwa", "linearized") == pytest.approx((0.02 / 0.52, 0.0))
+    assert distance(result, "iwa", "linearized") == pytest.approx(0.02 / 0.52)  # over the last three rates
+    assert distance(result, "linearized", "iwa") == pytest.approx(0.02 / 0.54)
+    assert distance(result, "iwa", "iwa") == 0.0
 
 
 # ------------------------------------------------------------------------------------------- data sets

@@ -117,8 +117,16 @@ def check_finite(block: Block) -> None:
             refuse_rows(block, np.arange(block.n_rows))
 
 
+def strange_rows(block: Block, rows: NDArray[Any]) -> NDArray[Any]:
+    """Those of ``rows``, as they stand in the block, with a feature that is not finite, or whose square is not."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        square = np.square(block.data[: int(block.indptr[-1])], dtype=np.float64)
+    places = np.searchsorted(block.indptr, np.flatnonzero(~np.isfinite(square)), side="right") - 1
+    return np.intersect1d(places, rows)
+
+
 def refuse_rows(block: Block, rows: NDArray[Any]) -> None:
-    """Raise for the first of ``rows`` that has such a feature."""
+    """Raise for the first of ``rows`` that has such a feature, or whose squares add up to too much."""
     for row in rows:
         lo, hi = int(block.indptr[row]), int(block.indptr[row + 1])
         values = block.data[lo:hi].astype(np.float64)

@@ -90,9 +90,10 @@ class Certificate:
         if not self.rounds:
             return "nothing learned yet"
         gap = self.regret_bound(radius=radius) / self.weight
+        little = "" if gap < self.average_loss else " (above the average loss itself, it says little)"
         return (
             f"{self.rounds} rounds, average loss {self.average_loss:.4g}: within {gap:.4g} a round of every linear "
-            f"model of norm <= {radius:g}"
+            f"model of norm <= {radius:g}{little}"
         )
 
     def __repr__(self) -> str:

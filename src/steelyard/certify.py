@@ -67,6 +67,10 @@ def _or_infinite(number: float) -> float:
     return float("inf") if np.isnan(number) else number
 
 
+LEGEND = (
+    "certified bound: what the regret cannot exceed, known without the best model; of plain FTRL's: as a part of the\n"
+    "linearized update's; sum of δ: how much the update's steps tighten the bound; δ < 0: rounds in which they do not."
+)
 HEADS = ("update", "average loss", "true regret", "certified bound", "of plain FTRL's", "sum of δ", "δ < 0")
 
 

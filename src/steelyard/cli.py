@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from steelyard import __version__
+from steelyard.schedules import SCHEDULES
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,7 +24,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output has gone, as in `steelyard data list | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except (ValueError, OSError) as error:
+    except MemoryError as error:
+        print(f"steelyard: not enough memory; is a feature index too large by mistake? ({error})", file=sys.stderr)
+        return 2
+    except OSError as error:
+        known = error.filename is not None and error.strerror is not None
+        print(f"steelyard: {error.filename}: {error.strerror}" if known else f"steelyard: {error}", file=sys.stderr)
+        return 2
+    except (ValueError, ImportError) as error:
         print(f"steelyard: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -46,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
         help="learn a model from a LIBSVM file",
         description="Learn a linear model from a LIBSVM file (plain, .gz, .bz2 or .xz): no learning rate needed.",
     )
-    learn.add_argument("data", metavar="DATA", help="LIBSVM file")
+    learn.add_argument("data", metavar="DATA", help="LIBSVM file; - is standard input")
     learn.add_argument("--model", metavar="FILE", help="where to keep the model, for `steelyard predict`")
     learn.add_argument(
         "--task", choices=("classification", "regression"), help="default: classification for two labels"
@@ -71,7 +79,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Predict the rows of a LIBSVM file with a model that `steelyard learn --model` wrote.",
     )
     predict.add_argument("model", metavar="MODEL")
-    predict.add_argument("data", metavar="DATA", help="LIBSVM file")
+    predict.add_argument("data", metavar="DATA", help="LIBSVM file; - is standard input")
     predict.add_argument("--scores", action="store_true", help="scores instead of classes")
     predict.set_defaults(run=_predict)
 
@@ -82,18 +90,21 @@ def _parser() -> argparse.ArgumentParser:
     )
     paper.add_argument("--sets", nargs="+", metavar="NAME", help="data sets; `steelyard data list` shows the names")
     paper.add_argument("--data", metavar="DIR", help="folder with LIBSVM files; then the default is six LIBSVM sets")
-    paper.add_argument("--schedule", default="gap", choices=("gap", "constant", "power", "adagrad-norm"))
+    paper.add_argument(
+        "--schedule", default="gap", choices=tuple(SCHEDULES), help="of the rates (default gap, the paper's)"
+    )
     paper.add_argument("--rates", type=int, default=25, metavar="N", help="rates between 1e-3 and 1e3 (default 25)")
     paper.add_argument("--repeats", type=int, default=10, metavar="N", help="shuffles (default 10)")
     paper.add_argument("--jobs", type=int, default=-1, metavar="N", help="processes (default: one a core)")
-    paper.add_argument("--seed", type=int, default=0)
+    paper.add_argument("--seed", type=int, default=0, help="of the shuffles (default 0)")
     paper.add_argument("--output", default="paper", metavar="DIR", help="where the results go (default: paper)")
     paper.set_defaults(run=_paper)
 
     certify = commands.add_parser(
         "certify",
         help="regret and its certified bounds on data sets",
-        description="Run every update on a data set and compare its true regret with the bound that it certifies.",
+        description="Run every update on a data set and compare its true regret with the bound that it certifies. As in "
+        "the paper's experiments, columns and real targets are standardised first, and rows scaled to norm 1.",
     )
     certify.add_argument("sets", nargs="+", metavar="DATA", help="data sets by name, or LIBSVM files")
     certify.add_argument("--data", metavar="DIR", help="folder with LIBSVM files (default: the cache folder)")
@@ -101,11 +112,13 @@ def _parser() -> argparse.ArgumentParser:
     certify.add_argument(
         "--eta0", type=float, nargs="+", default=[1.0], metavar="RATE", help="initial rates (default 1)"
     )
-    certify.add_argument("--schedule", default="gap", choices=("gap", "constant", "power", "adagrad-norm"))
+    certify.add_argument(
+        "--schedule", default="gap", choices=tuple(SCHEDULES), help="of the rates (default gap, the paper's)"
+    )
     certify.add_argument(
         "--guard", action="store_true", help="keep Algorithm 1's condition where the regularizer grows"
     )
-    certify.add_argument("--seed", type=int, default=0)
+    certify.add_argument("--seed", type=int, default=0, help="of the shuffle (default 0)")
     certify.add_argument("--output", metavar="DIR", help="also draw regret against rounds into this folder")
     certify.set_defaults(run=_certify)
 
@@ -122,21 +135,33 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _check(options: argparse.Namespace, **least: int) -> None:
+    for name, value in least.items():
+        if getattr(options, name) < value:
+            raise ValueError(f"--{name} must be at least {value}, got {getattr(options, name)}")
+
+
+def _check_folder(folder: str | None) -> None:
+    if folder is not None and not os.path.isdir(folder):
+        raise ValueError(f"--data {folder}: there is no such folder")
+
+
 def _paper(options: argparse.Namespace) -> int:
     import numpy as np
 
     from steelyard import datasets, paper
 
-    if options.rates < 2 or options.repeats < 1 or options.jobs == 0 or options.seed < 0:
-        raise ValueError("--rates must be at least 2, --repeats at least 1, --jobs not 0 and --seed not negative")
+    _check(options, rates=2, repeats=1, seed=0)
+    if options.jobs == 0:
+        raise ValueError("--jobs must be a number of processes, or -1 for one a core, got 0")
+    _check_folder(options.data)
     names = options.sets or list(datasets.EMBEDDED if options.data is None else paper.LIBSVM_DEFAULT)
     rates = tuple(float(rate) for rate in np.logspace(-3, 3, options.rates))
     settings = paper.Settings(rates, schedule=options.schedule, repeats=options.repeats, seed=options.seed)
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise ValueError("the figures need matplotlib: pip install 'steelyard[plot]'") from None
-    from steelyard import report
+    from steelyard import (
+        plots,  # noqa: F401 - before the work: it may be missing
+        report,
+    )
 
     with _progress() as progress:
         results = paper.run(names, settings, options.output, data=options.data, n_jobs=options.jobs, progress=progress)
@@ -148,6 +173,9 @@ def _paper(options: argparse.Namespace) -> int:
 def _certify(options: argparse.Namespace) -> int:
     from steelyard import certify, datasets, paper
 
+    if options.output:
+        from steelyard import plots
+    _check_folder(options.data)
     for name in options.sets:
         if os.path.isfile(name):
             task, X, y = datasets.load_file(name)
@@ -170,9 +198,8 @@ def _certify(options: argparse.Namespace) -> int:
             widths = [max(len(row[i]) for row in rows) for i in range(len(certify.HEADS))]
             for row in rows:
                 print("| " + " | ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) + " |")
+            print("\n" + certify.LEGEND)
             if options.output:
-                from steelyard import plots
-
                 os.makedirs(options.output, exist_ok=True)
                 plots.save(plots.figure_regret(title, eta0, runs), options.output, f"regret-{title}-{eta0:g}")
     return 0
@@ -186,8 +213,9 @@ def _learn(options: argparse.Namespace) -> int:
         eta0 = options.eta0 if options.eta0 == "auto" else float(options.eta0)
     except ValueError:
         raise ValueError(f"--eta0 must be auto or a number, got {options.eta0!r}") from None
-    if options.passes < 1:
-        raise ValueError(f"--passes must be at least 1, got {options.passes}")
+    _check(options, passes=1, seed=0)
+    if options.data == "-":
+        options.data = "/dev/stdin"
     if options.model and not os.access(os.path.dirname(os.path.abspath(options.model)), os.W_OK):
         raise ValueError(f"--model {options.model}: its folder is not there, or may not be written to")
     if options.model and os.path.isdir(options.model):
@@ -220,6 +248,8 @@ def _learn(options: argparse.Namespace) -> int:
         model.learner_.notes = {"classes": labels, "zero_based": extent.zero_based}
         model.learner_.save(options.model)
     print(f"{options.data}: {task}, {extent.rows} rows, {extent.n_features} features, {loss} loss")
+    if options.task is None and task == "regression" and classes is not None and (classes == classes.round()).all():
+        print(f"(its {classes.size} labels are whole numbers: if they are classes, say --task classification)")
     if model.learner_.n_outputs > 1:
         print(f"{model.learner_.n_outputs} classes, each against the rest")
     elif eta0 == "auto":
@@ -240,6 +270,8 @@ def _predict(options: argparse.Namespace) -> int:
     from steelyard.learner import Learner
     from steelyard.text import stream_libsvm
 
+    if options.data == "-":
+        options.data = "/dev/stdin"
     learner = Learner.load(options.model)
     classes = learner.notes.get("classes")
     unknown = 0
@@ -283,6 +315,7 @@ def _progress() -> Iterator[Callable[[str, int, int], None] | None]:
 def _list(options: argparse.Namespace) -> int:
     from steelyard import datasets
 
+    _check_folder(options.data)
     print(f"{'name':30s} {'task':15s} {'rows':>8s} {'features':>9s}  where")
     for name, task in datasets.EMBEDDED.items():
         X, _ = datasets.load_embedded(name)

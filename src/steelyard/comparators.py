@@ -23,6 +23,9 @@ class Hindsight(NamedTuple):
     total_loss: float
     gap: float
 
+    def __repr__(self) -> str:
+        return f"<Hindsight of {self.coef.size} features: total loss {self.total_loss:.6g}, to {self.gap:.2g}>"
+
 
 def hindsight(
     X: Any,

@@ -128,9 +128,10 @@ def load(name: str, folder: str | os.PathLike[str] | None = None) -> tuple[str, 
     path = find(name, folder)
     if path is None:
         where = Path(folder) if folder is not None else cache_folder()
+        there = f" --data {folder}" if folder is not None else ""
         raise FileNotFoundError(
-            f"{name} is not in {where}: fetch it with `steelyard data fetch {name}`, or give a folder that has it "
-            "with --data or STEELYARD_DATA"
+            f"{name} is not in {where}: fetch it with `steelyard data fetch {name}{there}`, or give a folder that has "
+            "it with --data or STEELYARD_DATA"
         )
     X, y = read_libsvm(path, n_features=known.features, zero_based=False)
     if X.shape[0] != known.rows:

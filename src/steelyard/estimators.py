@@ -138,8 +138,9 @@ class _Online(BaseEstimator):  # type: ignore[misc]
             order, counted = None, weight
             if self.shuffle:
                 order = content_order(block, y, int(random.randint(np.iinfo(np.int32).max)))
-                if isinstance(learner, Mixture):
-                    order, counted = merge_equal_rows(block, y, weight, order)
+            if isinstance(learner, Mixture):
+                order = np.arange(len(y)) if order is None else order
+                order, counted = merge_equal_rows(block, y, weight, order)
             learner._learn(block, y, counted, order)
             if self.verbose:
                 print(f"pass {done + 1} of {self.passes}: progressive loss {learner.progressive_loss_:.6g}")

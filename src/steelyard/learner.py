@@ -21,6 +21,7 @@ from steelyard.blocks import (
     check_weights,
     inspected,
     refuse_rows,
+    strange_rows,
 )
 from steelyard.files import atomic_write
 from steelyard.losses import LOSSES, Array, CustomLoss, Loss, get_loss
@@ -42,6 +43,9 @@ class Trace(NamedTuple):
     prediction: Array
     loss: Array
     weight: Array
+
+    def __repr__(self) -> str:
+        return f"<Trace of {len(self.loss)} rows: average loss {self.average_loss:.6g}>"
 
     @property
     def average_loss(self) -> float:
@@ -183,7 +187,7 @@ class Learner:
                 undo()
             if not block.inspected:
                 return self._learn(inspected(block), y, weight, order)
-            refuse_rows(block, order[bad : bad + 1])
+            refuse_rows(block, np.append(strange_rows(block, order), order[bad]))
             raise ValueError(
                 f"row {order[bad]} of X is too large or too small for a float, measured in the metric; rescale it"
             )

@@ -15,6 +15,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, ClassVar
 
 import numpy as np
@@ -316,6 +317,9 @@ def get_loss(loss: str | Loss) -> Loss:
         return LOSSES[loss]()
     hint = _ELSEWHERE.get(str(loss))
     meant = f" (what others call {loss!r} is {hint!r} here)" if hint else ""
+    close = get_close_matches(str(loss), LOSSES, 1)
+    if close and not hint:
+        meant = f" (did you mean {close[0]!r}?)"
     raise ValueError(
         f"unknown loss {loss!r}{meant}; choose one of {', '.join(LOSSES)}, or pass a Loss or CustomLoss object"
     )

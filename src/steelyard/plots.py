@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
+try:
+    import matplotlib as mpl
+except ImportError:
+    raise ImportError("figures need matplotlib: pip install 'steelyard[plot]'") from None
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure

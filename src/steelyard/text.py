@@ -252,6 +252,8 @@ def _error(text: NDArray[np.uint8], at: int, complaint: str, source: _Source) ->
     column = at - (before.rfind(b"\n") + 1) + 1
     token = text[at : at + 60].tobytes().split(b"\n")[0].split()
     shown = token[0].decode("utf-8", "replace") if token else "the end of the line"
+    if shown.startswith("|"):
+        complaint = "expected index:value; this looks like Vowpal Wabbit's format, which is not read here"
     return ValueError(f"{source.name}, line {line}, column {column}: {complaint}, got {shown!r}")
 
 
