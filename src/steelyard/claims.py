@@ -118,7 +118,8 @@ def _check_loss(some: dict[str, SweepResult], loss: str, figure: str) -> list[Cl
             Claim(
                 source,
                 f"With the {loss} loss, the range of good rates is broader for the implicit updates (taken as: decades "
-                f"of η₀ within {100 * tolerance:.0f} % of the update's own best loss: more on most sets, fewer on none).",
+                f"of η₀ within {100 * tolerance:.0f} % of the update's own best loss: more on most sets, fewer on "
+                "none).",
                 "; ".join(f"{u}: {', '.join(f'{v:.3g}' for v in values)} decades" for u, values in spans.items()),
                 holds,
             )
@@ -144,7 +145,7 @@ def _check_loss(some: dict[str, SweepResult], loss: str, figure: str) -> list[Cl
         Claim(
             "abstract and section 5",
             f"With the {loss} loss, IWA is close to the proximal update (taken as: from the best rate upwards its loss "
-            "is off by at most a tenth of what the linearized one's is off, in the median over the rates, on every set).",
+            "is off by at most a tenth of what the linearized one's is off, in the median over the rates, on each set).",
             _each(
                 some,
                 (f"{_percent(near)}, linearized {_percent(off)}" for near, off in zip(far, plain_far, strict=True)),
