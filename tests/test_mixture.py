@@ -464,11 +464,15 @@ def test_a_model_remembers_where_indices_start(tmp_path, capsys):
         assert "1 values of features beyond the 2 that the model has learned were left out" in err
 
 
-def test_mistakes_at_the_shell(libsvm, capsys):
-    from steelyard import cli
+def test_mistakes_at_the_shell(libsvm, capsys, monkeypatch):
+    from steelyard import cli, text
 
     data = str(libsvm / "cancer")
     (libsvm / "empty").write_text("")
+    (libsvm / "nan").write_text("1 1:1\n# nothing\n-1 1:2\n" * 20 + "1 1:1\n1 1:1 2:nan\n1 1:1\n")
+    assert cli.main(["learn", data, "--model", str(libsvm / "model")]) == 0
+    whole = text.stream_libsvm
+    monkeypatch.setattr(text, "stream_libsvm", lambda path, **more: whole(path, **more, block_bytes=100))
     (libsvm / "many").write_text("".join(f"{i} 1:1\n" for i in range(1500)))
     for arguments, message in [
         (["learn", str(libsvm / "none")], "No such file"),
@@ -479,6 +483,9 @@ def test_mistakes_at_the_shell(libsvm, capsys):
         (["learn", data, "--eta0", "fast"], "--eta0 must be auto or a number, got 'fast'"),
         (["learn", data, "--loss", "log"], "unknown loss 'log'"),
         (["predict", data, data], "not a Steelyard model file"),
+        (["learn", str(libsvm / "nan")], "nan, example 42, index 2 has the value nan: features must be finite"),
+        (["learn", str(libsvm / "nan"), "--no-shuffle"], "nan, example 42, index 2 has the value nan"),
+        (["predict", str(libsvm / "model"), str(libsvm / "nan")], "nan, example 42, index 2 has the value nan"),
     ]:
         assert cli.main(arguments) == 2
         assert message in capsys.readouterr().err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -237,12 +238,14 @@ def _learn(options: argparse.Namespace) -> int:
         with _progress() as progress:
             for _ in range(options.passes):
                 for X, y in stream_libsvm(options.data, n_features=extent.n_features, zero_based=extent.zero_based):
-                    model.partial_fit(X, y, **known)
+                    with _told_of_file(options.data, done % extent.rows, extent.zero_based):
+                        model.partial_fit(X, y, **known)
                     done += len(y)
                     if progress:
                         progress("rows", done, total)
     else:
-        model.fit(X, y)
+        with _told_of_file(options.data, 0, extent.zero_based):
+            model.fit(X, y)
     if options.model:  # before anything is printed: the reader of a pipe may go
         labels = classes.tolist() if classes is not None and task == "classification" else None
         model.learner_.notes = {"classes": labels, "zero_based": extent.zero_based}
@@ -274,13 +277,15 @@ def _predict(options: argparse.Namespace) -> int:
         options.data = "/dev/stdin"
     learner = Learner.load(options.model)
     classes = learner.notes.get("classes")
-    unknown = 0
+    unknown = done = 0
     zero_based = bool(learner.notes.get("zero_based", False))
     for X, _ in stream_libsvm(options.data, n_features=None, zero_based=zero_based):
         unknown += int(np.count_nonzero(X.indices >= learner.n_features))
         X = X[:, : learner.n_features]
         X.resize(X.shape[0], learner.n_features)
-        scores = learner.predict(X)
+        with _told_of_file(options.data, done, zero_based):
+            scores = learner.predict(X)
+        done += X.shape[0]
         if classes is not None and not options.scores:
             labels = np.array(classes)
             above = (scores > learner.loss.threshold).astype(int)
@@ -295,6 +300,22 @@ def _predict(options: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     return 0
+
+
+@contextmanager
+def _told_of_file(path: str, before: int, zero_based: bool) -> Iterator[None]:
+    """What is wrong with a row of a block, told of the example of the file; ``before`` of them were before the block."""
+    try:
+        yield
+    except ValueError as error:
+        found = re.match(r"X holds (\S+) in row (\d+), column (\d+): (.*)", str(error))
+        if found is None:
+            raise
+        value, row, column, why = found.groups()
+        index = int(column) + (not zero_based)
+        raise ValueError(
+            f"{path}, example {before + int(row) + 1}, index {index} has the value {value}: {why}"
+        ) from None
 
 
 @contextmanager
