@@ -304,7 +304,7 @@ def _predict(options: argparse.Namespace) -> int:
 
 @contextmanager
 def _told_of_file(path: str, before: int, zero_based: bool) -> Iterator[None]:
-    """What is wrong with a row of a block, told of the example of the file; ``before`` of them were before the block."""
+    """What is wrong with a row of a block, told of the file; ``before`` of its examples were before the block."""
     try:
         yield
     except ValueError as error:
