@@ -97,11 +97,11 @@ def main():
     scale = 10 if parser.parse_args().quick else 1
     warnings.simplefilter("ignore")
     X, y = sparse_data(200_000 // scale)
-    times = fastest(contenders(X, y), repeats=7)
+    times = fastest(contenders(X, y), repeats=15)
     report(f"CSR {X.shape[0]:,} x {X.shape[1]:,}, 75 non-zeros a row (each: a non-zero)", times, X.nnz)
     print(f"  iwa / linearized: {times['iwa'] / times['linearized']:.2f}")
     X, y = dense_data(500_000 // scale)
-    times = fastest(contenders(X, y), repeats=7)
+    times = fastest(contenders(X, y), repeats=15)
     report(f"dense {X.shape[0]:,} x {X.shape[1]} float64 (each: a row)", times, X.shape[0])
     report("partial_fit of one row (each: a call)", fastest(one_row(), repeats=7, inner=300), 1.0)
 
