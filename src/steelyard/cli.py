@@ -8,9 +8,13 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from steelyard import __version__
 from steelyard.schedules import SCHEDULES
+
+if TYPE_CHECKING:
+    from steelyard.text import Extent
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -55,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
         help="learn a model from a LIBSVM file",
         description="Learn a linear model from a LIBSVM file (plain, .gz, .bz2 or .xz): no learning rate needed.",
     )
-    learn.add_argument("data", metavar="DATA", help="LIBSVM file; - is standard input")
+    learn.add_argument("data", type=_input, metavar="DATA", help="LIBSVM file; - is standard input")
     learn.add_argument("--model", metavar="FILE", help="where to keep the model, for `steelyard predict`")
     learn.add_argument(
         "--task", choices=("classification", "regression"), help="default: classification for two labels"
@@ -80,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Predict the rows of a LIBSVM file with a model that `steelyard learn --model` wrote.",
     )
     predict.add_argument("model", metavar="MODEL")
-    predict.add_argument("data", metavar="DATA", help="LIBSVM file; - is standard input")
+    predict.add_argument("data", type=_input, metavar="DATA", help="LIBSVM file; - is standard input")
     predict.add_argument("--scores", action="store_true", help="scores instead of classes")
     predict.set_defaults(run=_predict)
 
@@ -136,6 +140,10 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _input(path: str) -> str:
+    return "/dev/stdin" if path == "-" else path
+
+
 def _check(options: argparse.Namespace, **least: int) -> None:
     for name, value in least.items():
         if getattr(options, name) < value:
@@ -159,10 +167,7 @@ def _paper(options: argparse.Namespace) -> int:
     names = options.sets or list(datasets.EMBEDDED if options.data is None else paper.LIBSVM_DEFAULT)
     rates = tuple(float(rate) for rate in np.logspace(-3, 3, options.rates))
     settings = paper.Settings(rates, schedule=options.schedule, repeats=options.repeats, seed=options.seed)
-    from steelyard import (
-        plots,  # noqa: F401 - before the work: it may be missing
-        report,
-    )
+    from steelyard import report  # before the work: it needs matplotlib, which may be missing
 
     with _progress() as progress:
         results = paper.run(names, settings, options.output, data=options.data, n_jobs=options.jobs, progress=progress)
@@ -208,15 +213,13 @@ def _certify(options: argparse.Namespace) -> int:
 
 def _learn(options: argparse.Namespace) -> int:
     from steelyard.estimators import OnlineClassifier, OnlineRegressor
-    from steelyard.text import read_with_extent, scan_libsvm, stream_libsvm
+    from steelyard.text import read_with_extent, scan_libsvm
 
     try:
         eta0 = options.eta0 if options.eta0 == "auto" else float(options.eta0)
     except ValueError:
         raise ValueError(f"--eta0 must be auto or a number, got {options.eta0!r}") from None
     _check(options, passes=1, seed=0)
-    if options.data == "-":
-        options.data = "/dev/stdin"
     if options.model and not os.access(os.path.dirname(os.path.abspath(options.model)), os.W_OK):
         raise ValueError(f"--model {options.model}: its folder is not there, or may not be written to")
     if options.model and os.path.isdir(options.model):
@@ -233,16 +236,7 @@ def _learn(options: argparse.Namespace) -> int:
     loss = options.loss or ("logistic" if task == "classification" else "squared")
     model = kind(loss, eta0=eta0, passes=options.passes, shuffle=options.shuffle, random_state=options.seed)
     if streamed:
-        known = {"classes": classes} if task == "classification" else {}
-        done, total = 0, extent.rows * options.passes
-        with _progress() as progress:
-            for _ in range(options.passes):
-                for X, y in stream_libsvm(options.data, n_features=extent.n_features, zero_based=extent.zero_based):
-                    with _told_of_file(options.data, done % extent.rows, extent.zero_based):
-                        model.partial_fit(X, y, **known)
-                    done += len(y)
-                    if progress:
-                        progress("rows", done, total)
+        _learn_stream(model, options, extent, {"classes": classes} if task == "classification" else {})
     else:
         with _told_of_file(options.data, 0, extent.zero_based):
             model.fit(X, y)
@@ -267,14 +261,27 @@ def _learn(options: argparse.Namespace) -> int:
     return 0
 
 
+def _learn_stream(model: Any, options: argparse.Namespace, extent: Extent, known: dict[str, Any]) -> None:
+    """All the passes over a file, block by block."""
+    from steelyard.text import stream_libsvm
+
+    done, total = 0, extent.rows * options.passes
+    with _progress() as progress:
+        for _ in range(options.passes):
+            for X, y in stream_libsvm(options.data, n_features=extent.n_features, zero_based=extent.zero_based):
+                with _told_of_file(options.data, done % extent.rows, extent.zero_based):
+                    model.partial_fit(X, y, **known)
+                done += len(y)
+                if progress:
+                    progress("rows", done, total)
+
+
 def _predict(options: argparse.Namespace) -> int:
     import numpy as np
 
     from steelyard.learner import Learner
     from steelyard.text import stream_libsvm
 
-    if options.data == "-":
-        options.data = "/dev/stdin"
     learner = Learner.load(options.model)
     classes = learner.notes.get("classes")
     unknown = done = 0

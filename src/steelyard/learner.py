@@ -156,7 +156,7 @@ class Learner:
     def learn(self, X: Any, y: Any, sample_weight: Any = None, *, order: Any = None) -> Trace:
         """Learn a block of rows, in the given ``order`` of rows (as they come, without one).
 
-        Everything is checked first: where this raises, the learner is as it was.
+        Where this raises, the learner is as it was.
         """
         block = as_block(X, inspect=not self._inspects)
         if order is not None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from steelyard import __version__, datasets, paper
+from steelyard import __version__, datasets, paper, plots
 from steelyard.claims import Claim, check, width
 from steelyard.files import atomic_write
 from steelyard.sweeps import SweepResult, write_csv
@@ -57,8 +57,6 @@ def write(
 
     ``source`` says where the data is from.
     """
-    from steelyard import plots
-
     folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)
     tasks = {name: "regression" if result.loss == "squared" else "classification" for name, result in results.items()}

@@ -107,11 +107,9 @@ def stream_libsvm(
     >>> for X, y in steelyard.stream_libsvm(path, n_features=3):
     ...     _ = learner.learn(X, y)
     """
-    source = _Source(os.fspath(path), 0)
-    for content in read_blocks(path, block_bytes):
+    for content, source in _texts(path, block_bytes):
         X, part, _ = _read(content, n_features, zero_based, source)
         yield X, part.y
-        source = _Source(source.name, source.lines + content.count(b"\n"))
 
 
 class Extent(NamedTuple):
@@ -137,14 +135,12 @@ def scan_libsvm(path: str | os.PathLike[str], *, block_bytes: int = _BLOCK) -> E
     """
     rows, smallest, largest = 0, 1, 0
     labels: Array | None = np.empty(0)
-    source = _Source(os.fspath(path), 0)
-    for content in read_blocks(path, block_bytes):
+    for content, source in _texts(path, block_bytes):
         part = _parse(content, source)
         rows += part.y.size
         if part.indices.size:
             smallest, largest = min(smallest, int(part.indices.min())), max(largest, int(part.indices.max()))
         labels = None if labels is None else _few(np.union1d(labels, part.y))
-        source = _Source(source.name, source.lines + content.count(b"\n"))
     return Extent(rows, largest + (smallest == 0), smallest == 0, labels)
 
 
@@ -163,6 +159,14 @@ class _Source(NamedTuple):
 
     name: str
     lines: int
+
+
+def _texts(path: str | os.PathLike[str], block_bytes: int) -> Iterator[tuple[bytes, _Source]]:
+    """The blocks of a file, each with where it comes from."""
+    lines = 0
+    for content in read_blocks(path, block_bytes):
+        yield content, _Source(os.fspath(path), lines)
+        lines += content.count(b"\n")
 
 
 class _Part(NamedTuple):
