@@ -245,7 +245,8 @@ def _learn(options: argparse.Namespace) -> int:
         model.learner_.notes = {"classes": labels, "zero_based": extent.zero_based}
         model.learner_.save(options.model)
     print(f"{options.data}: {task}, {extent.rows} rows, {extent.n_features} features, {loss} loss")
-    if options.task is None and task == "regression" and classes is not None and (classes == classes.round()).all():
+    guessed = options.task is None and task == "regression"
+    if guessed and classes is not None and classes.size > 1 and (classes == classes.round()).all():
         print(f"(its {classes.size} labels are whole numbers: if they are classes, say --task classification)")
     if model.learner_.n_outputs > 1:
         print(f"{model.learner_.n_outputs} classes, each against the rest")
