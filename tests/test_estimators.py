@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -21,12 +22,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import steelyard
 from steelyard import CustomLoss, OnlineClassifier, OnlineRegressor
+from steelyard.blocks import as_block
+from steelyard.ordering import MOST_ENTRIES, group_equal_rows, shuffled_visits
 
-WEIGHT_CHECKS = (
-    "check_sample_weight_equivalence_on_dense_data",
-    "check_sample_weight_equivalence_on_sparse_data",
-)
-EXACT = [
+ESTIMATORS = [
     OnlineClassifier(),
     OnlineRegressor(),
     OnlineClassifier("hinge"),
@@ -36,8 +35,6 @@ EXACT = [
     OnlineClassifier(schedule="constant", eta0=0.3),
     OnlineRegressor(schedule="constant", eta0=0.3),
     OnlineClassifier(loss="hinge", center="origin", schedule="constant", eta0=0.3),
-]
-INEXACT = [
     OnlineClassifier(update="proximal", schedule="adagrad-norm", eta0=1.0),
     OnlineClassifier(schedule="gap", center="origin", eta0=1.0),
     OnlineRegressor(update="aprox", schedule="adagrad-norm", eta0=1.0),
@@ -45,14 +42,7 @@ INEXACT = [
 ]
 
 
-def expected_failures(estimator):
-    if any(estimator is each for each in EXACT) or estimator.get_params() in [e.get_params() for e in EXACT]:
-        return {}
-    reason = "only update='iwa' with a schedule that integrates weights treats weight 2 and a row twice alike"
-    return dict.fromkeys(WEIGHT_CHECKS, reason)
-
-
-@parametrize_with_checks([*EXACT, *INEXACT], expected_failed_checks=expected_failures, xfail_strict=True)
+@parametrize_with_checks(ESTIMATORS)
 def test_scikit_learn_battery(estimator, check):
     check(estimator)
 
@@ -87,7 +77,7 @@ def test_without_shuffling_fit_is_partial_fit(cancer):
         streamed.partial_fit(X[start : start + 100], y[start : start + 100], classes=[0, 1])
     np.testing.assert_array_equal(streamed.coef_, fitted.coef_)
     np.testing.assert_array_equal(streamed.intercept_, fitted.intercept_)
-    assert streamed.progressive_loss_ == fitted.progressive_loss_
+    assert streamed.progressive_loss_ == pytest.approx(fitted.progressive_loss_, rel=1e-12)
     assert 0.0 < fitted.progressive_loss_ < np.log(2.0)
 
 
@@ -312,4 +302,99 @@ def test_verbose_tells_each_pass(capsys, cancer):
     OnlineClassifier(passes=2, verbose=1).fit(*cancer)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("pass 1 of 2: progressive loss 0.")
+    assert lines[1].startswith("pass 2 of 2: average loss, of rows already learned, 0.")
     assert len(lines) == 2
+
+
+# ------------------------------------------------------------------------------------------ repeated rows
+
+
+def one_hot(n, seed, columns=4, values=2):
+    """Rows of few kinds, and labels that follow them loosely."""
+    rng = np.random.default_rng(seed)
+    X = np.eye(values)[rng.integers(0, values, (n, columns))].reshape(n, -1)
+    return X, (rng.random(n) < 1.0 / (1.0 + np.exp(-X @ rng.normal(size=X.shape[1])))).astype(int)
+
+
+@pytest.mark.parametrize("options", [{}, {"eta0": 1.0}, {"eta0": 1.0, "update": "proximal", "schedule": "gap"}])
+@pytest.mark.parametrize("weights", ["none", "balanced", "real"])
+def test_fit_on_rows_of_few_kinds_is_as_good_as_a_stream(options, weights):
+    X, y = one_hot(4000, 0)
+    h = np.random.default_rng(1).lognormal(size=4000) if weights == "real" else None
+    if weights == "balanced":
+        options = options | {"class_weight": {0: 0.7, 1: 1.9}}
+    for seed in range(3):
+        order = np.random.default_rng(seed).permutation(4000)
+        rows = (X[order], y[order])
+        fitted = OnlineClassifier(random_state=seed, **options).fit(*rows, sample_weight=h)
+        streamed = OnlineClassifier(**options).partial_fit(*rows, classes=[0, 1], sample_weight=h)
+        assert fitted.progressive_loss_ == pytest.approx(streamed.progressive_loss_, rel=0.05)
+        cost = np.where(y == 1, 1.9, 0.7) if weights == "balanced" else h
+        losses = [log_loss(y, model.predict_proba(X), sample_weight=cost) for model in (fitted, streamed)]
+        assert losses[0] <= 1.05 * losses[1]
+
+
+def test_the_promise_of_the_mixture_holds_for_repeated_rows(cancer):
+    X, y = (cancer[0] > 1).astype(float), cancer[1]
+    for passes in (1, 2):
+        model = OnlineClassifier(random_state=0, passes=passes).fit(X, y)
+        best = min(expert.loss for expert in model.bank_)
+        assert np.mean(model.pass_losses_) <= best + np.log(8.0) / (passes * len(y))
+    assert model.progressive_loss_ == OnlineClassifier(random_state=0).fit(X, y).progressive_loss_
+
+
+@pytest.mark.parametrize("options", [{}, {"eta0": 1.0}, {"eta0": 1.0, "update": "linearized"}, {"shuffle": False}])
+def test_copies_and_whole_weights_are_the_same_to_the_bit(options):
+    X, y = one_hot(200, 3, values=3)
+    h = np.random.default_rng(0).integers(0, 5, 200)
+    weighted = OnlineClassifier(random_state=0, passes=2, **options).fit(X, y, sample_weight=h)
+    repeated = OnlineClassifier(random_state=0, passes=2, **options).fit(np.repeat(X, h, axis=0), np.repeat(y, h))
+    np.testing.assert_array_equal(weighted.coef_, repeated.coef_)
+    assert weighted.progressive_loss_ == pytest.approx(repeated.progressive_loss_, rel=1e-12)
+
+
+def test_weights_do_not_multiply_the_work():
+    X, y = np.random.default_rng(0).normal(size=(1000, 3)), np.arange(1000) % 2
+    block = as_block(X)
+    for h in (np.random.default_rng(0).lognormal(sigma=5.0, size=1000), np.full(1000, 0.1)):
+        assert group_equal_rows(block, y - 0.5, h).visits.tolist() == [1] * 1000
+    for h in (np.full(1000, 1e300), 10.0 ** np.arange(1000).clip(0, 300).round(), np.full(1000, 7000.0)):
+        groups = group_equal_rows(block, y - 0.5, h)
+        visits = shuffled_visits(groups, 1000, seed=0)
+        assert 4 * visits.order.size <= MOST_ENTRIES
+        weight = np.bincount(visits.order, visits.weight[visits.order] / h.max())
+        np.testing.assert_allclose(weight, h / h.max(), rtol=1e-9)
+
+
+def test_without_shuffling_equal_neighbours_are_learned_one_by_one():
+    X, y = one_hot(300, 5)
+    order = np.lexsort(X.T)
+    fitted = OnlineClassifier(shuffle=False).fit(X[order], y[order])
+    streamed = OnlineClassifier().partial_fit(X[order], y[order], classes=[0, 1])
+    np.testing.assert_array_equal(fitted.coef_, streamed.coef_)
+
+
+# ------------------------------------------------------------------------------------------- in a notebook
+
+
+@pytest.mark.parametrize("estimator", [*ESTIMATORS, OnlineRegressor("poisson"), OnlineClassifier("logarithmic")])
+def test_models_can_be_displayed(estimator, cancer):
+    X, y = cancer
+    model = clone(estimator).fit(X[:60], y[:60])
+    for each in (estimator, model):
+        assert type(each).__name__ in each._repr_html_()
+        for name in dir(each):
+            hasattr(each, name)
+    assert hasattr(model, "certificate_") == (model.learner_.certificate)
+    assert hasattr(model, "bank_") == (model.eta0 == "auto")
+
+
+def test_the_progressive_loss_is_that_of_the_first_pass(cancer):
+    X, y = cancer
+    model = OnlineClassifier(random_state=0, passes=3).fit(X[:300], y[:300])
+    assert model.progressive_loss_ == model.pass_losses_[0] > model.pass_losses_[2]
+    first = model.progressive_loss_
+    before = clone(model).fit(X[:300], y[:300]).learner_
+    model.partial_fit(X[300:], y[300:])
+    expected = (300 * first + before.learn(X[300:], 2.0 * y[300:] - 1.0).loss.sum()) / 569
+    assert model.progressive_loss_ == pytest.approx(expected, rel=1e-12)

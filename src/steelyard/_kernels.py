@@ -560,21 +560,25 @@ def _mix(z):
     return z ^ (z >> np.uint64(31))
 
 
-def row_keys(data, indices, indptr, labels, dense, scratch, keys):
+def row_keys(data, indices, indptr, labels, dense, scratch, keys, entries):
     """A hash of every row's content: its non-zeros, in whatever order and layout, and the bits of its label.
 
     ``scratch`` is one float64: numbers are hashed as such, so that float32 data has the order of its float64 copy.
+    ``entries`` receives the number of non-zeros.
     """
     bits = scratch.view(np.uint64)
     for i in range(keys.size):
         lo, hi = indptr[i], indptr[i + 1]
         key = _mix(labels[i] + np.uint64(0x9E3779B97F4A7C15))
+        count = 0
         for e in range(lo, hi):
             scratch[0] = np.float64(data[e])
             if scratch[0] != 0.0:
                 j = e - lo if dense else np.uint64(indices[e])
                 key += _mix(_mix(bits[0]) ^ (j + ONE))
+                count += 1
         keys[i] = _mix(key)
+        entries[i] = count
 
 
 def same_rows(data, indices, indptr, y, order, dense, same):

@@ -117,7 +117,7 @@ def get_kernel(name: str, data: str = "f8", indices: str = "u4") -> Any:
         "learn_many": types.intp(*learner),
         "predict": types.void(*rows, _reals, types.boolean, _vector),
         "inspect": types.intp(positions, _unsigned, types.uint64),
-        "row_keys": types.void(*rows, _unsigned, types.boolean, _vector, types.uint64[::1]),
+        "row_keys": types.void(*rows, _unsigned, types.boolean, _vector, types.uint64[::1], types.int64[::1]),
         "same_rows": types.void(*rows, _reals, readonly(types.int64), types.boolean, types.uint8[::1]),
         "evaluate": types.void(types.intp, f8[:, ::1], _reals, _reals, _reals, _vector),
         "conjugates": types.void(types.intp, _vector, _reals, _reals, _vector),

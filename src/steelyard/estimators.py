@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from steelyard.blocks import as_block, check_labels, check_weights
-from steelyard.learner import Learner
+from steelyard.learner import Learner, Trace
 from steelyard.losses import Array, Loss, get_loss
 from steelyard.mixture import Mixture
-from steelyard.ordering import content_order, merge_equal_rows
+from steelyard.ordering import group_equal_rows, shuffled_visits, visits_in_order
 from steelyard.schedules import Regularizer
 from steelyard.updates import check_update
 
@@ -36,10 +36,26 @@ _CHOSEN_BY_AUTO = {
 """What ``eta0="auto"`` decides: these parameters must be left at their defaults."""
 
 
+class _Progress(NamedTuple):
+    """The average loss so far, and of how much weight."""
+
+    average: float = float("nan")
+    weight: float = 0.0
+
+    def add(self, trace: Trace) -> _Progress:
+        """The same with what a call of ``learn`` saw."""
+        new = float(trace.weight.sum())
+        if not new > 0.0 or not self.weight > 0.0:
+            return _Progress(trace.average_loss, new) if new > 0.0 else self
+        share = new / (self.weight + new)
+        return _Progress((1.0 - share) * self.average + share * trace.average_loss, self.weight + new)
+
+
 class _Online(BaseEstimator):  # type: ignore[misc]
     """What the classifier and the regressor share: parameters, passes, and a fit that fails without a trace."""
 
     learner_: Learner
+    _progress: _Progress
 
     def __init__(
         self,
@@ -128,22 +144,34 @@ class _Online(BaseEstimator):  # type: ignore[misc]
             row = next(i for i, v in enumerate(np.ravel(y)) if (v != v if nan else v in (np.inf, -np.inf)))
             raise ValueError(f"{error} The first is in row {row}.") from None
 
-    def _run(self, learner: Learner, X: Any, y: Array, weight: Array) -> None:
-        """All the passes of ``fit``, each in an order of its own that depends on the rows and not on their places."""
+    def _run(self, learner: Learner, X: Any, y: Array, weight: Array, factor: Array | None = None) -> None:
+        """All the passes of ``fit``, each in an order of its own that depends on the rows and not on their places.
+
+        ``factor`` multiplies the weights, the same for equal rows: it does not make more visits of them.
+        """
         if not isinstance(self.passes, Integral) or self.passes < 1:
             raise ValueError(f"passes must be an integer of at least 1, got {self.passes!r}")
         random = check_random_state(self.random_state)
-        block = as_block(X, inspect=self.shuffle or not learner._inspects)
+        # without shuffling, a given rate takes the rows as they are: no pass over them before
+        grouped = self.shuffle or isinstance(learner, Mixture)
+        block = as_block(X, inspect=grouped or not learner._inspects)
+        groups = group_equal_rows(block, y, weight, neighbours=not self.shuffle) if grouped else None
+        self.pass_losses_ = []
         for done in range(self.passes):
             order, counted = None, weight
-            if self.shuffle:
-                order = content_order(block, y, int(random.randint(np.iinfo(np.int32).max)))
-            if isinstance(learner, Mixture):
-                order = np.arange(len(y)) if order is None else order
-                order, counted = merge_equal_rows(block, y, weight, order)
-            learner._learn(block, y, counted, order)
+            if groups is not None and self.shuffle:
+                order, counted = shuffled_visits(groups, len(y), int(random.randint(np.iinfo(np.int32).max)))
+            elif groups is not None:
+                order, counted = visits_in_order(groups, len(y))
+            if factor is not None:
+                counted = counted * factor
+            trace = learner._learn(block, y, counted, order)
+            self.pass_losses_.append(trace.average_loss)
+            if done == 0:
+                self._progress = _Progress().add(trace)
             if self.verbose:
-                print(f"pass {done + 1} of {self.passes}: progressive loss {learner.progressive_loss_:.6g}")
+                what = "progressive loss" if done == 0 else "average loss, of rows already learned,"
+                print(f"pass {done + 1} of {self.passes}: {what} {trace.average_loss:.6g}")
 
     def _scores(self, X: Any) -> Array:
         check_is_fitted(self)
@@ -154,9 +182,12 @@ class _Online(BaseEstimator):  # type: ignore[misc]
 
     @property
     def progressive_loss_(self) -> float:
-        """The weighted average loss of every example *before* it was learned, over all rows since the first call."""
+        """The weighted average loss of every example *before* it was learned for the first time.
+
+        That is the first pass of ``fit`` (``pass_losses_`` has all of them) and every later ``partial_fit``.
+        """
         check_is_fitted(self)
-        return self.learner_.progressive_loss_
+        return self._progress.average
 
     @property
     def bank_(self) -> Any:
@@ -174,6 +205,10 @@ class _Online(BaseEstimator):  # type: ignore[misc]
     def certificate_(self) -> Any:
         """What the model can prove about its regret, over all rows since the first call."""
         check_is_fitted(self)
+        if not self.learner_.certificate:
+            raise AttributeError(
+                "this model has no certificate_: it needs a learning rate, and certificate=True or center='origin'"
+            )
         each = [self.learner_.certify(k) for k in range(self.learner_.n_outputs)]
         return each[0] if len(each) == 1 else each
 
@@ -253,7 +288,13 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
 
     Attributes
     ----------
-    classes_, n_features_in_, feature_names_in_, progressive_loss_, learner_
+    classes_, n_features_in_, feature_names_in_, learner_
+    progressive_loss_ : float
+        The weighted average loss of every example before it was learned for the first time. The squared loss is half
+        the squared error.
+    pass_losses_ : list of float
+        After ``fit``: the average loss of each pass. The first is the progressive loss; from the second pass on, rows
+        are predicted that were learned before.
     coef_, intercept_
         The linear model that predictions are made with. With ``eta0="auto"`` it is the average of the experts, each by
         its share in the mixture.
@@ -317,11 +358,13 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
                 only = self.classes_.tolist()[0]
                 raise ValueError(f"y holds one class only, {only!r}: a classifier needs examples of at least two")
             codes = self._codes(y)
-            weight = self._weights(codes, sample_weight, partial=False)
-            if not _refuse_no_weight(weight).all() and np.unique(codes[weight > 0]).size < 2:
+            weight = check_weights(sample_weight, codes.size)
+            factor = self._class_factors(codes, weight, partial=False)
+            counted = weight if factor is None else weight * factor
+            if not _refuse_no_weight(counted).all() and np.unique(codes[counted > 0]).size < 2:
                 raise ValueError("all rows of positive weight are of one class: a classifier needs at least two")
             learner = self._classifying_learner()
-            self._run(learner, X, self._signs(codes), weight)
+            self._run(learner, X, self._signs(codes), weight, factor)
             self.learner_ = learner
         return self
 
@@ -336,13 +379,16 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
                 self.classes_ = _distinct(classes)
                 if self.classes_.size < 2:
                     raise ValueError(f"classes must name at least two classes, got {self.classes_.tolist()}")
-                self.learner_ = self._classifying_learner()
+                self.learner_, self._progress = self._classifying_learner(), _Progress()
             elif classes is not None and not np.array_equal(_distinct(classes), self.classes_):
                 given = _distinct(classes).tolist()
                 raise ValueError(f"classes={given} differ from those of the first call, {self.classes_.tolist()}")
             codes = self._codes(y)
-            weight = self._weights(codes, sample_weight, partial=True)
-            self.learner_._learn(as_block(X), self._signs(codes), weight, None)
+            weight = check_weights(sample_weight, codes.size)
+            factor = self._class_factors(codes, weight, partial=True)
+            if factor is not None:
+                weight = weight * factor
+            self._progress = self._progress.add(self.learner_._learn(as_block(X), self._signs(codes), weight, None))
         return self
 
     def _classifying_learner(self) -> Learner:
@@ -371,10 +417,10 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
         numbers = codes.astype(np.float64)
         return 2.0 * numbers - 1.0 if self.classes_.size == 2 else numbers
 
-    def _weights(self, codes: NDArray[np.intp], sample_weight: Any, *, partial: bool) -> Array:
-        weight = check_weights(sample_weight, codes.size)
+    def _class_factors(self, codes: NDArray[np.intp], weight: Array, *, partial: bool) -> Array | None:
+        """What ``class_weight`` multiplies each row's weight by; None where it is 1."""
         if self.class_weight is None:
-            return weight
+            return None
         if isinstance(self.class_weight, str):
             if self.class_weight != "balanced":
                 raise ValueError(f"class_weight must be a dict, 'balanced' or None, got {self.class_weight!r}")
@@ -396,7 +442,8 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
                 raise ValueError(
                     f"class_weight must hold finite numbers that are not negative, got {self.class_weight}"
                 )
-        return check_weights(weight * factors[codes], codes.size)
+        check_weights(weight * factors[codes], codes.size)
+        return np.asarray(factors[codes])
 
     def decision_function(self, X: Any) -> Array:
         """How far each row is on the side of ``classes_[1]``, or of each class where there are more than two."""
@@ -513,9 +560,10 @@ class OnlineRegressor(RegressorMixin, _Online):  # type: ignore[misc]
             first = not self.__sklearn_is_fitted__()
             X, y = self._validate(X, y, reset=first, y_numeric=True)
             if first:
-                self.learner_ = self._regressing_learner()
+                self.learner_, self._progress = self._regressing_learner(), _Progress()
             labels = check_labels(y, self.learner_.loss, X.shape[0])
-            self.learner_._learn(as_block(X), labels, check_weights(sample_weight, X.shape[0]), None)
+            trace = self.learner_._learn(as_block(X), labels, check_weights(sample_weight, X.shape[0]), None)
+            self._progress = self._progress.add(trace)
         return self
 
     def _regressing_learner(self) -> Learner:
