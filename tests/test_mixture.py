@@ -146,6 +146,73 @@ def test_the_guarantee_holds_on_any_data(loss, seed, n, weighted):
             assert bound == pytest.approx((y.max() - y.min()) ** 2 * (np.log(8.0) / 4 + 0.5), rel=1e-9)
 
 
+def short_stream(rng):
+    """A short stream that is made to break things: weights and scales far apart, labels that leave their range."""
+    loss = rng.choice(LOSSES) if rng.random() < 0.7 else "squared"
+    n, d = rng.integers(1, 9), rng.integers(1, 4)
+    X = rng.choice([0.0, 1.0, -1.0, 2.0, 1e3, 1e-3], (n, d)) * 10.0 ** rng.choice([0, 0, 0, 100, -100], d)
+    if rng.random() < 0.5:
+        X = rng.normal(size=(n, d))
+    if rng.random() < 0.3:
+        X = X * 10.0 ** rng.choice([0, 0, 0, 7, 14], (n, 1))
+    outputs = 1
+    if loss in ("squared", "absolute", "quantile", "huber"):
+        y = rng.choice([0.0, 1.0, -1.0, 2.0, 3.0, 10.0, 100.0, -50.0], n) * 10.0 ** rng.choice(
+            [0, 0, 0, 0, 20, -20, 60]
+        )
+        if rng.random() < 0.4:
+            y[rng.integers(0, n) :] *= 10.0 ** rng.choice([2, 10, 31, 35, 40, 80])
+    elif loss == "poisson":
+        y = rng.choice([0.0, 1.0, 2.0, 5.0, 100.0], n)
+    elif rng.random() < 0.3:
+        outputs, y = 3, rng.integers(0, 3, n).astype(float)
+    else:
+        y = rng.choice([-1.0, 1.0], n) if rng.random() < 0.7 else np.ones(n)
+    spread = [
+        rng.uniform(-1, 1, n),
+        rng.uniform(-10, 10, n),
+        rng.uniform(-150, 150, n),
+        rng.choice([-150.0, 0.0, 150.0], n),
+    ]
+    h = np.ones(n) if rng.random() < 0.3 else 10.0 ** spread[rng.integers(4)]
+    return loss, X, y, h, {"n_outputs": outputs, "fit_intercept": bool(rng.random() < 0.8)}
+
+
+def retiring_stream(rng):
+    """Labels that grow just so much that some experts leave the range of their floats, and others do not."""
+    n = rng.integers(10, 400)
+    X = rng.normal(size=(n, rng.integers(1, 4))) * 10.0 ** rng.choice([0, 1, 2], (n, 1))
+    y = rng.choice([-1.0, 1.0], n) * 10.0 ** rng.uniform(28, 32)
+    y[0] = 1.0
+    y = np.abs(y) if rng.random() < 0.5 else y
+    h = np.ones(n) if rng.random() < 0.5 else 10.0 ** rng.uniform(-1, 1, n)
+    return "squared", X, y, h, {"fit_intercept": bool(rng.random() < 0.5)}
+
+
+def assert_bounded(loss, X, y, h, options):
+    learner = Mixture(loss, **options)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*all experts of the mixture are retired")
+        learner.learn(X, y, h)
+    for k in range(learner.n_outputs):
+        regret, bound = learner.regret(k), learner.regret_bound(k)
+        total = learner._loss_unit(learner.state) * learner.state.scalars[k, _mixture.COUNTED]
+        assert regret <= bound + 1e-9 * (bound + abs(total)), (loss, X, y, h, options)  # to the rounding of the sums
+
+
+def test_a_search_for_streams_that_break_a_bound_finds_none():
+    for seed in range(8000):
+        assert_bounded(*short_stream(np.random.default_rng(seed)))
+    for seed in range(450, 750):
+        assert_bounded(*retiring_stream(np.random.default_rng(seed)))
+
+
+def test_a_weight_that_overflows_the_losses_does_not_break_the_bound():
+    learner = Mixture("exponential")
+    learner.learn([[1.0], [1.0], [1.0]], [1.0, 1.0, -1.0], [1e150, 1.0, 1.0])
+    assert learner.regret() <= learner.regret_bound()
+
+
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
 def test_no_prediction_sees_its_own_label(loss):
     rng = np.random.default_rng(0)

@@ -365,16 +365,23 @@ def _mix_convex(step, params, label, scale, counted, gap, evidence, p, experts):
             mixed += pi[k] * p[k]
     loss, gradient, _, _ = call_step(step, mixed, label, 0.0, params, 0)
     steepness = (gradient / scale) * (gradient / scale) if scale > 0.0 else 0.0
+    if loss == math.inf:
+        return mixed, loss, steepness, steepness, math.inf
+    least = math.inf
     for k in range(EXPERTS):
-        change[k] = counted * rate * value[k]
-    if rate < math.inf:
-        soft = _log_mean(pi, change, zeros, scratch) / rate
-    else:
-        least, soft = math.inf, math.inf
+        if pi[k] > 0.0:
+            least = min(least, value[k])
+    soft = counted * least
+    if least < math.inf and rate < math.inf:
+        for k in range(EXPERTS):  # the smallest first comes off, so that no product overflows for all of them
+            change[k] = counted * rate * (value[k] - least) if pi[k] > 0.0 else math.inf
+        soft += _log_mean(pi, change, zeros, scratch) / rate
+    elif least < math.inf:
+        first, second = math.inf, math.inf
         for k in range(EXPERTS):
-            least = min(least, evidence[k])
-            soft = min(soft, evidence[k] + counted * value[k])
-        soft = soft - least if soft < math.inf else 0.0
+            first = min(first, evidence[k])
+            second = min(second, evidence[k] + counted * value[k])
+        soft = second - first if second < math.inf else 0.0
     return mixed, loss, steepness, steepness, max(0.0, counted * loss - soft)
 
 

@@ -234,10 +234,15 @@ class Mixture(Learner):
         ]
 
     def regret(self, output: int = 0) -> float:
-        """By how much the mixture's cumulated loss exceeds that of its best expert, in counted weights."""
+        """By how much the mixture's cumulated loss exceeds that of its best expert, in counted weights.
+
+        Experts that were retired do not count; where all of them were, it is -inf.
+        """
         state = self._learned()
         s = state.scalars[output]
-        best = s[:EXPERTS].min() if self._kind != _SQUARED else s[_TRUE : _TRUE + EXPERTS].min()
+        evidence = s[:EXPERTS]
+        losses = s[_TRUE : _TRUE + EXPERTS] if self._kind == _SQUARED else evidence
+        best = losses[np.isfinite(evidence)].min(initial=np.inf)
         if s[_COUNTED] == best:  # both infinite, too
             return 0.0
         return self._loss_unit(state) * float(s[_COUNTED] - best)
