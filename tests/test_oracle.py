@@ -132,6 +132,23 @@ def test_the_logistic_gap_keeps_its_digits(update):
             assert relative_error(gap[i], expected) < 1e-12, (m[i], a[i])
 
 
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("loss", [steelyard.losses.Logarithmic(), steelyard.losses.Hellinger()], ids=str)
+def test_labels_that_are_nearly_certain_keep_their_digits(loss, update):
+    """For the labels 0 and -1 the probability w = 1 - p is near 1 where p is tiny, and 1 - w is p itself."""
+    rng = np.random.default_rng(8)
+    p, a = 10.0 ** rng.uniform(-30.0, -1.0, 60), 10.0 ** rng.uniform(-30.0, 3.0, 60)
+    for y in (0.0, -1.0):
+        value, _, c, gap = evaluate(loss, update, p, y, a)
+        for i in range(p.size):
+            given = parameters(loss)
+            expected = oracle.step(loss.name, update, p[i], y, a[i], **given)
+            assert relative_error(c[i], expected) < 1e-11, (p[i], a[i], c[i], expected)
+            assert relative_error(value[i], oracle.value(loss.name, p[i], y, **given)) < 1e-14
+            if c[i] < 1.0 and c[i] != 0.0:  # the step goes to certainty, and the conjugate is 0
+                assert gap[i] == pytest.approx(value[i] - c[i] * p[i], rel=1e-14)
+
+
 def test_a_flow_whose_end_is_beyond_floats():
     expected = oracle.step("logistic", "iwa", 709.0, 1.0, 1e308)
     assert relative_error(steelyard.step(709.0, 1.0, 1e308), expected) < 1e-11

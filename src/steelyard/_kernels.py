@@ -152,34 +152,37 @@ def _project(state, k, table, radius):
 
 
 @jit
-def _delta(h, p, slope, c, gap, a, ratio):
-    """delta_t = H_t(g_t) - H_t(z_t): by how much c beats the slope in the round's term of the bound.
+def _delta(h, p, value, slope, c, gap, a, ratio):
+    """delta_t = H_t(g_t) - H_t(z_t), by how much c beats the slope in the round's term of the bound; is it negative?
 
-    x_t was played with lam_t, H_t measures with lam_(t+1), and ratio = lam_t / lam_(t+1).
+    x_t was played with lam_t, H_t measures with lam_(t+1), and ratio = lam_t / lam_(t+1). What is negative by less than
+    a part in 1e12 of the loss and its own terms is rounding.
     """
-    return h * ((slope - c) * p * (1.0 - ratio) - gap + 0.5 * a * ratio * (slope - c) * (slope + c))
+    bend = (slope - c) * p * (1.0 - ratio)
+    half = 0.5 * a * ratio
+    delta = h * (bend - gap + half * (slope - c) * (slope + c))
+    return delta, delta < -1e-12 * h * (abs(value) + abs(bend) + gap + half * slope * slope)
 
 
 @jit
-def _certify(state, k, h, p, slope, c, gap, a, ratio, capped):
+def _certify(state, k, h, p, value, slope, c, gap, a, ratio, capped):
     """Add a round to the certificate: h (loss(p) + conjugate(c)), and delta_t."""
     state[k, FENCHEL] += math.inf if capped else h * (gap + c * p)
-    delta = _delta(h, p, slope, c, gap, a, ratio)
+    delta, negative = _delta(h, p, value, slope, c, gap, a, ratio)
     state[k, DELTA] += delta
-    if delta < 0.0:
+    if negative:
         state[k, NEGATIVE] += 1.0
 
 
 @jit
 def _guarded(state, k, step, params, h, p, y, a, ratio, value, slope, c, gap):
     """(c, gap) that satisfy H_t(z_t) <= H_t(g_t): c itself, the rule from theta_t/lam_(t+1), or the slope."""
-    delta = _delta(h, p, slope, c, gap, a, ratio)
-    if not delta < 0.0:
+    if not _delta(h, p, value, slope, c, gap, a, ratio)[1]:
         return c, gap
     state[k, GUARDED] += 1.0
     there, _, other, other_gap = call_step(step, p * ratio, y, a * ratio, params, k)
     other_gap = max(0.0, value - there + other_gap - other * p * (1.0 - ratio))  # seen from p
-    if _delta(h, p, slope, other, other_gap, a, ratio) > 0.0:
+    if _delta(h, p, value, slope, other, other_gap, a, ratio)[0] > 0.0:
         return other, other_gap
     return slope, 0.0
 
@@ -267,10 +270,10 @@ def learn_plain(
         seen += h
         if certify:
             after = _lam(schedule, power_t, False, eta0, seen, lam_gap, energy)
-            delta = _delta(h, p, slope, c, gap, a, lam / after)
+            delta, below = _delta(h, p, value, slope, c, gap, a, lam / after)
             fenchel += math.inf if a >= _CAPPED else h * (gap + c * p)
             deltas += delta
-            negative += 1.0 if delta < 0.0 else 0.0
+            negative += 1.0 if below else 0.0
         total += h * value
         rows += 1.0
     table[table.size - 1] = bias
@@ -336,7 +339,7 @@ def learn(step, params, data, indices, indptr, order, y, weight, table, state, d
             if guard:
                 c, gap = _guarded(state, 0, step, params, h, p, y[row], a, ratio, value, slope, c, gap)
             if certify:
-                _certify(state, 0, h, p, slope, c, gap, a, ratio, a >= _CAPPED)
+                _certify(state, 0, h, p, value, slope, c, gap, a, ratio, a >= _CAPPED)
         change = -c * (rate * lam if origin else rate / factor)
         if radius < math.inf:
             s[NORM2] += change * (2.0 * p / factor + change * norm2)
@@ -487,7 +490,7 @@ def learn_many(
                             state, k, step, params, h, p[k], labels[k], a, ratio, value[k], slope[k], c[k], gap[k]
                         )
                     if certify:
-                        _certify(state, k, h, p[k], slope[k], c[k], gap[k], a, ratio, a >= _CAPPED)
+                        _certify(state, k, h, p[k], value[k], slope[k], c[k], gap[k], a, ratio, a >= _CAPPED)
                 state[k, LOSS] += h * value[k]
                 state[k, ROWS] += 1.0
             factor = 1.0 if origin else state[k, SCALE]

@@ -20,6 +20,7 @@ from steelyard._scalar import (
     emit,
     log1p_unit,
     log_complement,
+    log_excess,
     mean_excess,
     omega,
     quartic_step,
@@ -270,7 +271,8 @@ def squared_hinge_conjugate(s, y, k):
 
 @jit
 def _probability(p, y):
-    return p if y > 0.0 else 1.0 - p
+    """(w, 1 - w) of the true label; both from p itself, since 1 - w has no digits left where w is near 1."""
+    return (p, 1.0 - p) if y > 0.0 else (1.0 - p, p)
 
 
 @jit
@@ -282,14 +284,14 @@ def _sign(y):
 def logarithmic(p, y, a, k, out):
     """-ln w, where w is the probability given to the true label."""
     rule, eps = k[0], k[2]
-    w = _probability(p, y)
+    w, short = _probability(p, y)
     value = 0.0
     slope = 0.0
     if w < eps:
         value = (eps - w) / eps - math.log(eps)
         slope = 1.0 / eps
-    elif w < 1.0:
-        value = -math.log(w)
+    elif short > 0.0:
+        value = -math.log(w) if w < 0.5 else -math.log1p(-short)
         slope = 1.0 / w
     if slope == 0.0 or a == 0.0 or rule == LINEARIZED:
         v = slope
@@ -303,18 +305,25 @@ def logarithmic(p, y, a, k, out):
             left = a - (eps - w) * eps
         if left > 0.0:
             start = max(w, eps)
-            travel += min(2.0 * left / (start + math.sqrt(start * start + 2.0 * left)), 1.0 - start)
+            rest = 1.0 - eps if w < eps else short
+            travel += min(2.0 * left / (start + math.sqrt(start * start + 2.0 * left)), rest)
         v = travel / a
     elif w + a / eps <= eps:
         v = slope
+    elif short <= a:
+        v = short / a
     else:
         root = math.sqrt(w * w + 4.0 * a)
-        end = 0.5 * (w + root) if w >= 0.0 else 2.0 * a / (root - w)
-        v = 1.0 / end if end < 1.0 else (1.0 - w) / a
+        v = 2.0 / (w + root) if w >= 0.0 else (root - w) / (2.0 * a)
     v = min(v, slope)
-    dual = -v if v <= 1.0 else -1.0 - math.log(v)
+    gap = 0.0
+    if v != slope:
+        gap = value - v * short
+        if v > 1.0:  # -ln(v w) + v w - 1, and beside the tangent below eps what its kink adds
+            top = max(w, eps)
+            gap = log_excess((v - slope) * top) + (top - w) * (slope - v)
     side = _sign(y)
-    emit(out, value, -side * slope, -side * v, 0.0 if v == slope else value + dual + v * w)
+    emit(out, value, -side * slope, -side * v, gap)
 
 
 def logarithmic_conjugate(s, y, k):
@@ -322,21 +331,23 @@ def logarithmic_conjugate(s, y, k):
     v = -_sign(y) * s
     if v < 0.0 or v > 1.0 / k[2]:
         return math.inf
-    return (-v if v <= 1.0 else -1.0 - math.log(v)) + (0.0 if y > 0.0 else v)
+    if y > 0.0:
+        return -v if v <= 1.0 else -1.0 - math.log(v)
+    return 0.0 if v <= 1.0 else (v - 1.0) - math.log1p(v - 1.0)
 
 
 def hellinger(p, y, a, k, out):
     """2 - 2 sqrt(w), where w is the probability given to the true label."""
     rule, eps = k[0], k[2]
-    w = _probability(p, y)
+    w, short = _probability(p, y)
     steepest = 1.0 / math.sqrt(eps)
     value = 0.0
     slope = 0.0
     if w < eps:
         value = 2.0 - 2.0 * math.sqrt(eps) + (eps - w) * steepest
         slope = steepest
-    elif w < 1.0:
-        value = 2.0 * (1.0 - w) / (1.0 + math.sqrt(w))
+    elif short > 0.0:
+        value = 2.0 * short / (1.0 + math.sqrt(w))
         slope = 1.0 / math.sqrt(w)
     if slope == 0.0 or a == 0.0 or rule == LINEARIZED:
         v = slope
@@ -350,13 +361,14 @@ def hellinger(p, y, a, k, out):
             left = a - (eps - w) / steepest
         if left > 0.0:
             start = max(w, eps)
+            rest = 1.0 - eps if w < eps else short
             growth = math.expm1(math.log1p(1.5 * left / (start * math.sqrt(start))) * (2.0 / 3.0))
-            travel += min(start * growth, 1.0 - start)
+            travel += min(start * growth, rest)
         v = travel / a
     elif w + a * steepest <= eps:
         v = slope
-    elif 1.0 - w <= a:
-        v = (1.0 - w) / a
+    elif short <= a:
+        v = short / a
     else:  # r = sqrt(w') solves r^3 - w r - a = 0; the cubic is convex for r > 0, and Newton comes from above
         r = min(1.0, math.sqrt(max(w, 0.0)) + a ** (1.0 / 3.0))
         for _ in range(100):
@@ -366,9 +378,15 @@ def hellinger(p, y, a, k, out):
                 break
         v = 1.0 / r
     v = min(v, slope)
-    dual = -v if v <= 1.0 else 1.0 / v - 2.0
+    gap = 0.0
+    if v != slope:
+        gap = value - v * short
+        if v > 1.0:  # (1 - v sqrt(w))^2 / v, and beside the tangent below eps what its kink adds
+            top = max(w, eps)
+            left = (slope - v) * math.sqrt(top)
+            gap = left * left / v + (top - w) * (slope - v)
     side = _sign(y)
-    emit(out, value, -side * slope, -side * v, 0.0 if v == slope else value + dual + v * w)
+    emit(out, value, -side * slope, -side * v, gap)
 
 
 def hellinger_conjugate(s, y, k):
@@ -376,4 +394,6 @@ def hellinger_conjugate(s, y, k):
     v = -_sign(y) * s
     if v < 0.0 or v * v > 1.0 / k[2]:
         return math.inf
-    return (-v if v <= 1.0 else 1.0 / v - 2.0) + (0.0 if y > 0.0 else v)
+    if y > 0.0:
+        return -v if v <= 1.0 else 1.0 / v - 2.0
+    return 0.0 if v <= 1.0 else (v - 1.0) * (v - 1.0) / v

@@ -56,6 +56,17 @@ def log_complement(v):
 
 
 @jit
+def log_excess(t):
+    """t - ln(1 + t) for t > -1."""
+    if abs(t) > 0.02:
+        return t - math.log1p(t)
+    u = t * t
+    even = 0.5 + u * (0.25 + u * (1.0 / 6.0 + u * 0.125))
+    odd = 1.0 / 3.0 + u * (0.2 + u * (1.0 / 7.0 + u / 9.0))
+    return u * (even - t * odd)
+
+
+@jit
 def mean_excess(x):
     """(e^x - 1 - x) / x^2 for |x| <= 1: its series, in groups that need not wait for one another."""
     x2 = x * x
