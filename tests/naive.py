@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 
+from scipy.integrate import solve_ivp
+
 
 def bisect(f, low, high):
     """A root of an increasing function."""
@@ -61,6 +63,31 @@ def step(loss, update, p, y, a):
     return -y * bisect(excess, 0.0, min(a * abs(g), 700.0 - m)) / a
 
 
+def step_in_ball(loss, update, p, y, rate, x, q, radius):
+    """The same where the model must stay in a ball: the prediction answers by P(v), and nothing is in closed form."""
+
+    def answer(v):
+        moved = [a - v * b for a, b in zip(x, q, strict=True)]
+        norm = math.sqrt(sum(a * a for a in moved))
+        return sum(a * b for a, b in zip(moved, q, strict=True)) * min(1.0, radius / norm if norm > 0.0 else 1.0)
+
+    g = slope(loss, p, y)
+    if update == "linearized" or g == 0.0:
+        return g
+    far = rate * g
+    if update == "iwa":
+        flow = solve_ivp(
+            lambda _, v: [slope(loss, answer(v[0]), y)], (0.0, rate), [0.0], "DOP853", rtol=1e-12, atol=1e-14
+        )
+        return flow.y[0, -1] / rate
+    if update == "proximal":
+        return g * bisect(lambda part: part * g * g - slope(loss, answer(part * far), y) * g, 0.0, 1.0)
+    goal = p - value(loss, p, y) / g  # where the tangent reaches 0
+    if (answer(far) - goal) * g >= 0.0:
+        return g
+    return g * bisect(lambda part: (goal - answer(part * far)) * g, 0.0, 1.0)
+
+
 def learn(rows, labels, weights, *, loss, update, schedule, metric, center, eta0, power_t=0.5, radius=None):
     """Predictions before each row, and the final x. Rows are lists and include the constant feature, if any."""
     d = len(rows[0])
@@ -104,7 +131,11 @@ def learn(rows, labels, weights, *, loss, update, schedule, metric, center, eta0
         if schedule == "power" and center == "trajectory":
             rate = eta0 * ((1.0 + clock + h) ** (1.0 - power_t) - (1.0 + clock) ** (1.0 - power_t)) / (1.0 - power_t)
         a = rate * norm2
-        c = step(loss, update, p, y, a)
+        if radius is None:
+            c = step(loss, update, p, y, a)
+        else:
+            point = x if center == "trajectory" else [v / lam() for v in theta]
+            c = step_in_ball(loss, update, p, y, rate, point, q, radius)
         g = slope(loss, p, y)
         x = [x[j] - (rate * c * q[j] / metric_of(j) if q[j] else 0.0) for j in range(d)]
         theta = [theta[j] - h * c * q[j] for j in range(d)]

@@ -148,6 +148,18 @@ def test_delta_is_what_the_paper_defines():
             assert negative == 0
 
 
+@pytest.mark.parametrize("update", ["iwa", "proximal"])
+@pytest.mark.parametrize("loss", VARIANTS, ids=str)
+def test_in_a_ball_no_step_breaks_algorithm_1s_condition_at_a_constant_lam(loss, update):
+    X, y, weight = stream(loss, 3, rows=40)
+    weight = np.where(weight > 0.0, weight + 1.0, 0.0)
+    for radius, eta0 in itertools.product((0.1, 1.0), (0.1, 10.0)):
+        options = dict(loss=loss, update=update, schedule="constant", eta0=eta0, radius=radius)
+        bound, certificate = steelyard.paper_bound(X, y, np.zeros(X.shape[1]), sample_weight=weight, **options)
+        scale = 1e-9 * (1.0 + abs(certificate.fenchel) + abs(certificate.total_loss) + np.abs(bound.terms).max())
+        assert bound.delta.min() >= -scale
+
+
 def test_rounding_is_no_negative_delta():
     """At a constant lam, IWA and proximal have delta_t >= 0; what rounding makes of a tiny one is not counted."""
     rng = np.random.default_rng(0)

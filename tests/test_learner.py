@@ -46,20 +46,46 @@ def test_agrees_with_the_naive_learner(schedule, metric, center, loss, update):
     assert learner.progressive_loss_ == pytest.approx(trace.average_loss, rel=1e-12)
 
 
-@pytest.mark.parametrize("radius", [0.05, 0.5])
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
 @pytest.mark.parametrize("center", CENTERS)
 @pytest.mark.parametrize("schedule", SCHEDULES)
-def test_the_ball_agrees_with_the_naive_learner_and_holds(schedule, center, radius):
+def test_the_ball_agrees_with_the_naive_learner_and_holds(schedule, center, loss, update):
+    for radius in (0.05, 0.5):
+        X, y, weight = make(loss, rows=60, seed=3)
+        options = dict(update=update, schedule=schedule, metric="scalar", center=center, eta0=1.0, radius=radius)
+        learner = Learner(loss, **options)
+        trace = learner.learn(X, y, weight)
+        rows = np.column_stack([X, np.ones(len(X))]).tolist()
+        predictions, x = naive.learn(rows, y.tolist(), weight.tolist(), loss=loss, **options)
+        np.testing.assert_allclose(trace.prediction, predictions, rtol=1e-8, atol=1e-9)
+        found = [*learner.coef_, learner.intercept_]
+        np.testing.assert_allclose(found, x, rtol=1e-8, atol=1e-9)
+        assert np.linalg.norm(found) <= radius * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("center", CENTERS)
+def test_the_ball_keeps_its_norm_over_many_rows(center):
     X, y, weight = make("logistic", rows=2500, seed=3)
-    options = dict(update="iwa", schedule=schedule, metric="scalar", center=center, eta0=1.0, radius=radius)
-    learner = Learner("logistic", **options)
-    trace = learner.learn(X, y, weight)
-    rows = np.column_stack([X, np.ones(len(X))]).tolist()
-    predictions, _x = naive.learn(rows, y.tolist(), weight.tolist(), loss="logistic", **options)
-    np.testing.assert_allclose(trace.prediction, predictions, rtol=1e-8, atol=1e-9)
-    norm = np.linalg.norm([*learner.coef_, learner.intercept_])
-    assert norm <= radius * (1 + 1e-12)
-    assert norm == pytest.approx(radius) or schedule != "constant"
+    learner = Learner("logistic", schedule="constant", metric="scalar", center=center, radius=0.05)
+    learner.learn(X, y, weight)
+    assert np.linalg.norm([*learner.coef_, learner.intercept_]) == pytest.approx(0.05, rel=1e-9)
+
+
+def test_in_a_ball_weights_are_exact_for_center_origin():
+    """The flow is autonomous in theta; with center trajectory, the model is put into the ball in between."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 3)), rng.choice([-1.0, 1.0], 30)
+    whole, halves = 10.0 ** rng.uniform(-1, 1, 30), rng.uniform(0.1, 0.9, 30)
+    for loss, center in itertools.product(("logistic", "squared", "hinge"), CENTERS):
+        options = dict(schedule="constant", metric="scalar", center=center, eta0=2.0, radius=0.3)
+        one, two = Learner(loss, **options), Learner(loss, **options)
+        one.learn(X, y, whole)
+        parts = np.column_stack([whole * halves, whole * (1.0 - halves)]).ravel()
+        two.learn(np.repeat(X, 2, axis=0), np.repeat(y, 2), parts)
+        difference = np.abs(one.coef_ - two.coef_).max()
+        assert one.regularizer.keeps_weights_exact("iwa") == (center == "origin")
+        assert difference <= 1e-10 or center == "trajectory"
 
 
 @pytest.mark.parametrize("outputs", [1, 3])

@@ -44,6 +44,8 @@ _SOURCES = (
     "_scalar.py",
     "_margin.py",
     "_residual.py",
+    "_flow.py",
+    "_ball.py",
     "_numeric.py",
     "_rows.py",
     "_kernels.py",

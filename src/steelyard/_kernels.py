@@ -14,6 +14,7 @@ import math
 
 import numpy as np
 
+from steelyard._ball import step_in_ball
 from steelyard._compile import call_conjugate, call_step, jit
 from steelyard._rows import (
     ONE,
@@ -205,7 +206,22 @@ def _label(y, k, classes):
 
 
 def learn_plain(
-    step, params, data, indices, indptr, order, y, weight, table, state, dual, config, work, predictions, losses
+    step,
+    conjugate,
+    params,
+    data,
+    indices,
+    indptr,
+    order,
+    y,
+    weight,
+    table,
+    state,
+    dual,
+    config,
+    work,
+    predictions,
+    losses,
 ):
     """:func:`learn` without ball, guard, AdaGrad's diagonal metric or ``dual``: as little as a row can need.
 
@@ -282,7 +298,24 @@ def learn_plain(
     return -1
 
 
-def learn(step, params, data, indices, indptr, order, y, weight, table, state, dual, config, work, predictions, losses):
+def learn(
+    step,
+    conjugate,
+    params,
+    data,
+    indices,
+    indptr,
+    order,
+    y,
+    weight,
+    table,
+    state,
+    dual,
+    config,
+    work,
+    predictions,
+    losses,
+):
     """Learn the rows in ``order``, for one output: the fast path.
 
     ``predictions`` and ``losses`` receive what was predicted before each row was learned, and its loss.
@@ -328,6 +361,12 @@ def learn(step, params, data, indices, indptr, order, y, weight, table, state, d
         rate = _bounded(_rate(schedule, power_t, origin, eta0, seen, lam, h), norm2)
         a = rate * norm2
         value, slope, c, gap = call_step(step, p, y[row], a, params, 0)
+        if radius < math.inf:
+            unit = 1.0 / lam if origin else s[SCALE]
+            start, square = p / factor * unit, max(s[NORM2], 0.0) * unit * unit
+            c, gap = step_in_ball(
+                step, conjugate, params, 0, p, y[row], start, norm2, square, radius, rate, value, slope, c, gap
+            )
         predictions[i] = p
         losses[i] = value
         if h == 0.0:
@@ -393,7 +432,22 @@ def _steps(step, params, kind, p, y, a, value, slope, c, gap):
 
 
 def learn_many(
-    step, params, data, indices, indptr, order, y, weight, table, state, dual, config, work, predictions, losses
+    step,
+    conjugate,
+    params,
+    data,
+    indices,
+    indptr,
+    order,
+    y,
+    weight,
+    table,
+    state,
+    dual,
+    config,
+    work,
+    predictions,
+    losses,
 ):
     """Learn the rows in ``order`` for K outputs, under either metric; like :func:`learn`.
 
@@ -463,6 +517,28 @@ def learn_many(
             all_a[k] = rate[k] * norm2[k]
             labels[k] = _label(y[row], k, classes)
         _steps(step, params, config[VECTOR], all_p, labels, all_a, value, slope, c, gap)
+        if radius < math.inf:
+            for k in range(size):
+                unit = 1.0 / lam[k] if origin else state[k, SCALE]
+                start = p[k] / _ball(state, k, lam[k], radius, origin) * unit
+                square = max(state[k, NORM2], 0.0) * unit * unit
+                c[k], gap[k] = step_in_ball(
+                    step,
+                    conjugate,
+                    params,
+                    k,
+                    p[k],
+                    labels[k],
+                    start,
+                    norm2[k],
+                    square,
+                    radius,
+                    rate[k],
+                    value[k],
+                    slope[k],
+                    c[k],
+                    gap[k],
+                )
         for k in range(size):
             predictions[i * size + k] = p[k]
             losses[i * size + k] = value[k]

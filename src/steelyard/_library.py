@@ -97,6 +97,7 @@ def get_kernel(name: str, data: str = "f8", indices: str = "u4") -> Any:
     targets = (readonly(types.int64), _reals, _reals)
     learner = (
         types.intp,
+        types.intp,
         f8[:, ::1],
         *rows,
         *targets,

@@ -174,6 +174,8 @@ def paper_bound(
         slope = evaluate(learner.loss, "linearized", p, y[i], 0.0)[1]
         g = h * slope * q
         c = evaluate(learner.loss, learner.update, p, y[i], h * float(q @ q) / lam)[2]
+        if radius < np.inf and q.any():  # a step in a ball is found numerically: it is read off theta
+            c = float(np.clip((theta - after_theta) @ q / (h * float(q @ q)), min(0.0, slope), max(0.0, slope)))
         surrogate = float(learner.loss.conjugate(c, y[i]))
         h_of_g = dual_regularizer(theta - g, after) + h * float(learner.loss.conjugate(slope, y[i]))
         h_of_z = dual_regularizer(after_theta, after) + h * surrogate

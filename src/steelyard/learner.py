@@ -213,16 +213,17 @@ class Learner:
         loss: Array,
     ) -> int:
         """Learn the rows; returns the place in ``order`` where it had to stop, or -1."""
-        from steelyard._library import compiled_loss, get_kernel
+        from steelyard._library import compiled_conjugate, compiled_loss, get_kernel
 
         step, parameters, _ = compiled_loss(self.loss)
+        conjugate = 0 if self.regularizer.radius is None else compiled_conjugate(self.loss)
         params = np.tile(parameters, (self.n_outputs, 1))
         params[:, 0] = self._rules
         params[:, 1] = self.certificate or self.guard or self.regularizer.schedule == "gap"
         work = np.empty(13 * (-(-self.n_outputs // 16) * 16))
         learn = get_kernel(self._kernel, *block.types)
         rows = (*block.arrays, order, y, weight)
-        return int(learn(step, params, *rows, *state, self._config(block), work, prediction, loss))
+        return int(learn(step, conjugate, params, *rows, *state, self._config(block), work, prediction, loss))
 
     def _undo(self, block: Block, state: State) -> Callable[[], None]:
         """A function that puts the state back to what it is now, if the kernel stops at a row it cannot learn.

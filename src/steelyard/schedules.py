@@ -70,5 +70,7 @@ class Regularizer:
 
     def keeps_weights_exact(self, update: str) -> bool:
         """Whether one row of weight h1+h2 moves the model as two adjacent rows of weights h1 and h2 do."""
+        if self.radius is not None:  # the flow in a ball is one in theta: with center "trajectory" it starts anew
+            return update == "iwa" and self.schedule == "constant" and self.center == "origin"
         by_schedule = self.schedule == "constant" or (self.schedule == "power" and self.center == "trajectory")
-        return update == "iwa" and by_schedule and self.radius is None
+        return update == "iwa" and by_schedule
