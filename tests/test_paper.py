@@ -366,7 +366,7 @@ def test_claims_can_hold_and_say_on_which_sets():
     )
 
 
-def test_quotes_are_the_papers_and_of_its_losses():
+def test_sentences_are_measured_for_their_own_loss():
     for sentence in SENTENCES:
         expected = {"section 4, of figure 1 (squared loss)": ("squared",)}
         expected |= {"section 4, of figure 2 (logistic loss)": ("logistic",)}

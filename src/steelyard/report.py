@@ -139,7 +139,7 @@ def _page(
     sections = [
         "<h1>Importance-weight-aware updates, measured</h1>",
         "<p class=lead>The empirical section of Chen &amp; Orabona (2023), <em>Implicit Interpretation of Importance "
-        f"Weight Aware Updates</em>, run by Steelyard {__version__}. {sentences} sentences of it can be measured, "
+        f"Weight Aware Updates</em>, run by Steelyard {__version__}. {sentences} statements of it can be measured, "
         f"here in {len(claims)} ways: {summary(claims)}.</p>",
         f"<p>{len(results)} data sets ({html.escape(source)}); {len(settings.rates)} rates from {first:g} to {last:g}; "
         f"{len(settings.updates)} updates; {settings.repeats} shuffles; seed {settings.seed}. Shown is the progressive "
@@ -147,8 +147,8 @@ def _page(
         "<h2>Loss against the learning rate</h2>",
         *(_figure(folder, name) for name in figures if name in ("figure1", "figure2")),
         "<h2>What the paper says, and what comes out</h2>",
-        "<p>Each sentence is the paper's, measured for the loss and the updates that it speaks of. The paper does not "
-        "say what a good rate is: sentences on ranges of rates are measured with two meanings of it.</p>",
+        "<p>Each statement is the paper's, word for word, measured for the loss and the updates that it speaks of. The paper does not "
+        "say what a good rate is: statements on ranges of rates are measured with two meanings of it.</p>",
         *map(_claim, claims),
         *([] if len(by_schedule) == 1 else [_readings(by_schedule, settings)]),
         "<h2>The numbers</h2>",
