@@ -148,7 +148,7 @@ def _page(
         *(_figure(folder, name) for name in figures if name in ("figure1", "figure2")),
         "<h2>What the paper says, and what comes out</h2>",
         "<p>Each statement is the paper's, word for word, measured for the loss and the updates that it speaks of. "
-        "The paper does not say what a good rate is: statements on ranges of rates are measured with two meanings of it.</p>",
+        "The paper does not say what a good rate is: ranges of rates are measured with two meanings of it.</p>",
         *map(_claim, claims),
         *([] if len(by_schedule) == 1 else [_readings(by_schedule, settings)]),
         "<h2>The numbers</h2>",
