@@ -377,6 +377,24 @@ def test_certify_takes_files_and_the_guard(tmp_path, capsys):
     assert "unknown data set 'nothing'" in capsys.readouterr().err
 
 
+def test_figures_of_files_of_any_name(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    lines = "".join(f"{1 + (v > 0)} 1:{v:.4f} 2:{rng.normal():.4f}\n" for v in rng.normal(size=40))
+    names = ["a/mine", "b/mine", ".hidden", "-dash", "two words", "50%$x$", "é" * 100, "l" * 250]
+    for name in names:
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(lines)
+    files = [str(tmp_path / name) for name in names]
+    assert cli.main(["certify", *files, "--output", str(tmp_path / "figures")]) == 0
+    drawn = sorted(path.name for path in (tmp_path / "figures").glob("*.png"))
+    assert len(drawn) == len(names)
+    assert all(re.fullmatch(r"regret-[A-Za-z0-9._-]+-1\.png", name) for name in drawn)
+    text = capsys.readouterr().out
+    assert "a/mine: logistic loss" in text
+    assert "b/mine: logistic loss" in text
+
+
 def test_a_scale_that_grows_by_many_orders_keeps_the_dual():
     learner = steelyard.Learner("hinge", center="origin", schedule="constant", fit_intercept=False)
     learner.learn(np.array([[1e-150, 0.0], [0.0, 1.0], [1e10, 1.0]]), np.ones(3))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import functools
+import html
 import http.server
 import json
 import os
@@ -21,7 +22,7 @@ import pytest
 import naive
 import steelyard
 from steelyard import cli, datasets, paper, report
-from steelyard.claims import check, distance, sensitivity, width
+from steelyard.claims import SENTENCES, check, distance, good_rates, sensitivity, width
 from steelyard.schedules import SCHEDULES
 from steelyard.sweeps import SweepResult
 from steelyard.updates import UPDATES
@@ -106,6 +107,13 @@ def test_diverging_learners_are_results(small, tmp_path):
     assert "diverges" in [text.get_text().split(": ")[1].split(" at")[0] for text in ax.texts]
 
 
+def test_losses_near_the_largest_number_have_an_infinite_error_and_are_drawn():
+    losses = np.array([[[0.5, 0.6], [1e200, 3e200]], [[0.5, 0.6], [0.7, 0.8]]])
+    result = SweepResult(losses, ("linearized", "iwa"), np.array([1.0, 1e3]), "squared", "power", 0)
+    assert result.standard_error[0].tolist() == [pytest.approx(0.05), np.inf]
+    assert "linearized: 2e+200 at 1000" in [text.get_text() for text in result.plot().texts]
+
+
 def test_wrong_sweeps_are_refused(small):
     for options, message in [
         (dict(repeats=0), "repeats must be at least 1"),
@@ -128,6 +136,8 @@ def test_claim_measures():
     assert sensitivity(result, "iwa") == 2.0
     assert width(result, "linearized", 0.10) == pytest.approx(1.0)
     assert width(result, "iwa", 0.25) == pytest.approx(2.0)
+    assert good_rates(result, "iwa", 0.05) == (1.0, 1.0)
+    assert good_rates(result, "iwa", 1.0) == (0.1, 100.0)
     assert distance(result, "iwa", "linearized") == pytest.approx(0.02 / 0.52)  # over the last three rates
     assert distance(result, "linearized", "iwa") == pytest.approx(0.02 / 0.54)
     assert distance(result, "iwa", "iwa") == 0.0
@@ -231,7 +241,7 @@ def page(tmp_path_factory):
 
 
 def test_the_output_folder(page):
-    expected = {"results.csv", "claims.json", "index.html", "shuffles"}
+    expected = {"results.csv", "readings.csv", "claims.json", "index.html", "shuffles"}
     expected |= {f"figure{i}.{kind}" for i in range(1, 6) for kind in ("png", "svg", "pdf")}
     assert {path.name for path in page.iterdir()} == expected
     with open(page / "results.csv") as file:
@@ -239,18 +249,36 @@ def test_the_output_folder(page):
     assert list(rows[0]) == ["dataset", "task", "loss", "update", "schedule", "eta0", "repeat", "average_loss"]
     assert len(rows) == 2 * 4 * 5 * 3
     claims = json.loads((page / "claims.json").read_text())
-    assert len(claims) == 12
-    assert all({"source", "statement", "measurement", "holds"} <= set(claim) for claim in claims)
+    assert [claim["quote"] for claim in claims] == [sentence.quote for sentence in SENTENCES]
+    for claim in claims:
+        sets = {"iris_petal", "wine_first"} if "abstract" in claim["source"] else None
+        sets = sets or ({"iris_petal"} if "squared" in claim["source"] else {"wine_first"})
+        assert set(claim["sets"]) == sets  # no loss that the sentence does not speak of
+        assert set(claim["held_by_schedule"]) == set(SCHEDULES)
+        assert claim["held_by_schedule"]["gap"] == [name for name, finding in claim["sets"].items() if finding["holds"]]
+        for finding in claim["sets"].values():
+            assert finding["measured"]
+            assert bool(finding["why"]) != finding["holds"]
+    with open(page / "readings.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["schedule"] for row in rows} == set(SCHEDULES) - {"gap"}
+    assert len(rows) == 3 * 2 * 4 * 5 * 3
 
 
 def test_the_page_stands_alone(page):
     text = (page / "index.html").read_text()
     assert text.count("<figure") == 5
     assert not re.findall(r'(?:src|href)="(?!data:)', text)
-    assert "a reading of it" in text
+    assert "every λ_t here is a reading of it" in text
     assert "Normalisation" in text
     for claim in json.loads((page / "claims.json").read_text()):
-        assert claim["source"] in text
+        assert html.escape(claim["quote"]) in text
+        assert html.escape(claim["taken_as"]) in text
+        for finding in claim["sets"].values():
+            assert html.escape(finding["measured"]) in text
+            assert html.escape(finding["why"]) in text
+    cells = re.findall(r"<td><span class=\w+>(\d of \d)</span></td>", text[text.index("<table id=readings>") :])
+    assert len(cells) == len(SENTENCES) * len(SCHEDULES)
 
 
 def test_a_second_run_starts_from_what_is_there(page, tmp_path, monkeypatch):
@@ -262,7 +290,7 @@ def test_a_second_run_starts_from_what_is_there(page, tmp_path, monkeypatch):
     original = paper.one_shuffle
     monkeypatch.setattr(paper, "one_shuffle", lambda *a: (learned.append(a[-1]), original(*a))[1])
     assert cli.main(["paper", *ARGUMENTS, "--output", str(tmp_path / "again")]) == 0
-    assert len(learned) == 3
+    assert len(learned) == 12  # half of two sets, four schedules, three shuffles
     assert (tmp_path / "again" / "results.csv").read_bytes() == before
 
 
@@ -297,12 +325,169 @@ def test_an_interrupted_run_goes_on(tmp_path, page):
     np.testing.assert_array_equal(resumed["digits_odd"].average_loss, whole["digits_odd"].average_loss)
 
 
-def test_claims_report_what_comes_out():
-    # a made-up sweep in which all updates do the same
-    losses = np.tile(np.array([1.0, 0.5, 0.6])[None, :, None], (4, 1, 2))
-    made_up = SweepResult(losses, tuple(UPDATES), np.array([0.1, 1.0, 10.0]), "squared", "gap", 0)
-    verdicts = {claim.statement.split(",")[1][:40]: claim.holds for claim in check({"made up": made_up})}
-    assert not any(holds for statement, holds in verdicts.items() if "sensitive" in statement or "range" in statement)
+def made_up(loss, **curves):
+    """A sweep at four rates with these mean losses; what is not given is as the linearized update."""
+    mean = [curves.get(update, curves["linearized"]) for update in UPDATES]
+    losses = np.array(mean, dtype=float)[:, :, None]
+    return SweepResult(losses, tuple(UPDATES), np.array([0.1, 1.0, 10.0, 100.0]), loss, "gap", 0)
+
+
+def verdicts(*results):
+    return {claim.name: claim.held for claim in check({f"set {i}": result for i, result in enumerate(results)})}
+
+
+def test_claims_can_fail():
+    for loss in ("squared", "logistic"):  # all updates do the same
+        for claim in check({"one": made_up(loss, linearized=[1.0, 0.5, 0.6, 0.7])}):
+            finding = claim.findings["one"]
+            if claim.name == "implicit updates are robust":
+                assert claim.holds  # and so is the linearized one, which is another claim
+                continue
+            assert not claim.holds
+            assert not claim.held
+            assert finding.why
+    steep = verdicts(made_up("squared", linearized=[0.5, 0.1, 2.0, np.inf], iwa=[0.5, 0.1, 0.5, 1.1]))
+    assert steep["linearized is very sensitive"] == ["set 0"]
+    assert not steep["implicit updates are robust"]
+
+
+def test_claims_can_hold_and_say_on_which_sets():
+    tame, wild = [0.5, 0.1, 0.12, 0.15], [0.5, 0.1, 5.0, np.inf]
+    good = made_up("squared", linearized=wild, aprox=tame, iwa=tame, proximal=tame)
+    assert all(held == ["set 0"] for held in verdicts(good).values())
+    assert len(verdicts(good)) == 5
+    good = made_up("logistic", linearized=wild, aprox=tame, iwa=tame, proximal=tame)
+    assert all(held == ["set 0"] for held in verdicts(good).values())
+    bad = made_up("logistic", linearized=[0.5, 0.1, 0.12, 0.2])
+    both = verdicts(good, bad)
+    assert both["IWA approximates proximal"] == ["set 0"]
+    assert report.summary(check({"good": good, "bad": bad})) == (
+        "0 of 6 claims hold on every data set, 6 on some, 0 on none"
+    )
+
+
+def test_sentences_are_measured_for_their_own_loss():
+    for sentence in SENTENCES:
+        expected = {"section 4, of figure 1 (squared loss)": ("squared",)}
+        expected |= {"section 4, of figure 2 (logistic loss)": ("logistic",)}
+        assert sentence.losses == expected.get(sentence.source, ("squared", "logistic"))
+    assert not any("proximal" in s.updates for s in SENTENCES if "broader" in s.name and s.losses == ("logistic",))
+
+
+def test_readings_can_be_left_out(tmp_path, capsys):
+    arguments = ["--sets", "iris_petal", "--rates", "4", "--repeats", "1", "--jobs", "1", "--output", str(tmp_path)]
+    assert cli.main(["paper", *arguments]) == 0
+    assert (tmp_path / "readings.csv").exists()
+    assert cli.main(["paper", *arguments, "--no-readings"]) == 0
+    assert not (tmp_path / "readings.csv").exists()
+    assert "<table id=readings>" not in (tmp_path / "index.html").read_text()
+    last = capsys.readouterr().out.splitlines()[-1]
+    claims = json.loads((tmp_path / "claims.json").read_text())
+    assert last.startswith(f"gap schedule: {sum(c['holds'] for c in claims)} of {len(claims)} claims hold on every")
+
+
+def libsvm_file(path, labels=(1, 2), rows=60):
+    rng = np.random.default_rng(0)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    values = rng.normal(size=(rows, 2))
+    path.write_text("".join(f"{labels[int(a > 0)]} 1:{a:.4f} 2:{b:.4f}\n" for a, b in values))
+    return str(path)
+
+
+def test_the_paper_takes_files(tmp_path):
+    one, two = libsvm_file(tmp_path / "a" / "my $set$ 100%"), libsvm_file(tmp_path / "b" / "my $set$ 100%", (0, 9), 70)
+    command = ["paper", "--sets", one, "iris_petal", two, "--rates", "3", "--repeats", "1", "--jobs", "1"]
+    assert cli.main([*command, "--output", str(tmp_path / "o")]) == 0
+    with open(tmp_path / "o" / "results.csv") as file:
+        names = {row["dataset"]: row["loss"] for row in csv.DictReader(file)}
+    assert names == {
+        "a/my $set$ 100%": "logistic",
+        "iris_petal": "squared",
+        "b/my $set$ 100%": "logistic",
+    }
+    assert "LIBSVM files and real sets that come with scikit-learn" in (tmp_path / "o" / "index.html").read_text()
+
+
+def test_a_refused_run_leaves_no_folder(tmp_path, capsys):
+    one_label = libsvm_file(tmp_path / "same", (3, 3))
+    (tmp_path / "empty").write_text("")
+    for sets, message in [
+        (["nothing"], "unknown data set 'nothing'"),
+        (["iris_petal", "nothing"], "unknown data set 'nothing'"),
+        ([str(tmp_path / "absent")], "there is no such file"),
+        ([one_label], "has one label only, 3"),
+        ([str(tmp_path / "empty")], "no rows"),
+    ]:
+        assert cli.main(["paper", "--sets", *sets, "--jobs", "1", "--output", str(tmp_path / "o")]) == 2
+        assert message in capsys.readouterr().err
+        assert not (tmp_path / "o").exists()
+
+
+def test_titles_and_file_names_tell_files_apart(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = ["a/x", "b/x", "c/b/x", "iris_petal", "-x", ".x", "y\n", "y\t", "z" * 200]
+    for name in names:
+        if name != "iris_petal":
+            libsvm_file(tmp_path / name)
+    titles = paper.titles(names)
+    root = tmp_path.name
+    assert [titles[name] for name in names[:4]] == ["a/x", f"{root}/b/x", "c/b/x", "iris_petal"]
+    assert titles["y\n"] == "y?"
+    assert len(set(titles.values())) == len(names)
+    stems = [paper.file_stem(name) for name in names]
+    assert len(set(stems)) == len(names)
+    assert all(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{,80}", stem) for stem in stems)
+
+
+def children(pid):
+    """The processes that a process has started, from /proc."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/stat") as file:
+                    fields = file.read().rsplit(")", 1)[1].split()
+            except OSError:
+                continue
+            if int(fields[1]) == pid and fields[0] != "Z":
+                found.append(int(entry))
+    return found
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="no /proc on this machine")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_workers_end_with_a_killed_run(tmp_path, number):
+    sets = ["--sets", "digits_odd", "--rates", "200", "--repeats", "400", "--jobs", "2", "--no-readings"]
+    command = [sys.executable, "-m", "steelyard", "paper", *sets, "--output", str(tmp_path)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    workers = []
+    try:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and not list(tmp_path.glob("shuffles/*.npy")):
+            time.sleep(0.1)
+        workers = children(process.pid)
+        assert len(workers) >= 2
+        process.send_signal(number)
+        process.wait(timeout=30)
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline and any(map(alive, workers)):
+            time.sleep(0.1)
+        assert not [pid for pid in workers if alive(pid)]
+        kept = len(list(tmp_path.glob("shuffles/*.npy")))
+        assert 0 < kept < 400
+    finally:
+        for pid in (process.pid, *workers):
+            if alive(pid):
+                os.kill(pid, signal.SIGKILL)
+        process.wait()
 
 
 def test_the_command_line_is_kind(capsys, tmp_path):

@@ -46,6 +46,43 @@ def test_updates_at_all_scales(loss, data):
     assert size.get("aprox", 0.0) <= size["linearized"]
 
 
+@pytest.mark.parametrize("loss", VARIANTS, ids=str)
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+def test_iwa_is_closer_to_proximal_than_twice(loss, data):
+    """|c_iwa| <= |c_prox| (2 - |c_prox|/g), g = |slope|.
+
+    Each c is right to 1e-11 of itself (test_oracle), and c (2 - c/g) changes by no larger a part than c does: so both
+    sides are right to 1e-11 of themselves, and the comparison to 3e-11.
+    """
+    p, y, a = data.draw(predictions), data.draw(labels(loss)), data.draw(lengths)
+    results = steps(loss, p, y, a)
+    g, iwa, proximal = (abs(results[update][2]) for update in ("linearized", "iwa", "proximal"))
+    share = proximal / g if 0.0 < g < np.inf else 0.0
+    assert iwa <= proximal * (2.0 - share) * (1.0 + 3e-11) + TINY
+
+
+@pytest.mark.parametrize("loss", VARIANTS, ids=str)
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+def test_iwa_has_its_part_of_what_proximal_gains(loss, data):
+    """delta_iwa >= (1 - |c_prox|/g) delta_prox, delta = H(slope) - H(c); and 3/4 of it for the squared loss.
+
+    A delta is a difference of terms of the size of the loss and of H(slope), each right to 1e-11 or better.
+    """
+    p, y = data.draw(st.floats(-20.0, 20.0)), data.draw(labels(loss).filter(lambda v: abs(v) <= 1e3))
+    a = data.draw(st.floats(1e-4, 1e4))
+    results = steps(loss, p, y, a)
+    g = abs(results["linearized"][1])
+    assume(g > 0.0)
+    h = {update: result[3] + 0.5 * a * result[2] ** 2 for update, result in results.items()}
+    iwa, proximal = (h["linearized"] - h[update] for update in ("iwa", "proximal"))
+    slack = 1e-10 * (abs(results["linearized"][0]) + h["linearized"]) + TINY
+    assert iwa >= (1.0 - abs(results["proximal"][2]) / g) * proximal - slack
+    if loss.name == "squared":
+        assert iwa >= 0.75 * proximal - slack
+
+
 @pytest.mark.parametrize("loss", ALL, ids=lambda loss: f"{type(loss).__name__}-{loss.name}")
 def test_a_step_too_short_to_matter_keeps_the_slope(loss):
     """Where a and the slope are both so small that their product is none."""
@@ -101,10 +138,10 @@ def minimizer(loss, y):
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_no_overshoot(loss, data):
-    """Property 3: IWA and proximal steps never pass the minimizer, whatever the weight and the rate."""
+    """Property 3: no implicit step passes the minimizer, whatever the weight and the rate."""
     p, y, a = data.draw(predictions), data.draw(labels(loss)), data.draw(lengths)
     goal = minimizer(loss, y)
-    for update in ("iwa", "proximal"):
+    for update in ("aprox", "iwa", "proximal"):
         c = steelyard.step(p, y, a, loss=loss, update=update)
         if np.isinf(c):  # the travel is finite, but travel/a is more than a float can hold
             assert (abs(p) + 1e3) / a > 1e308

@@ -5,7 +5,7 @@ For any comparator u, with z_t = h_t c_t q_t, the conjugate inequality of each r
     Regret_T(u) = sum h_t loss_t(p_t) - sum h_t loss_t(<q_t, u>)  <=  C_T - <Z_T, u>,
     C_T = sum h_t (loss_t(p_t) + conjugate_t(c_t)),   Z_T = sum z_t.
 
-It is the paper's Theorem 3.1, telescoped. It holds for every update, schedule, metric, center and sequence of data,
+It is the paper's Theorem 2.2, telescoped. It holds for every update, schedule, metric, center and sequence of data,
 since it asks nothing of how p_t and c_t were chosen, and it needs no second look at the data.
 """
 
@@ -121,7 +121,7 @@ class Certificate:
 
 @dataclass(frozen=True)
 class PaperBound:
-    """The paper's Theorem 3.1, term by term.
+    """The paper's Theorem 2.2, term by term.
 
     Regret_T(u) <= psi_(T+1)(u) - min psi_1 + sum_t terms_t + last, where
 

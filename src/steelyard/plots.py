@@ -15,6 +15,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from steelyard import claims
 from steelyard.certify import Course
 from steelyard.losses import Array
 from steelyard.sweeps import SweepResult
@@ -22,8 +23,7 @@ from steelyard.updates import step
 
 COLORS = {"linearized": "#d1495b", "aprox": "#edae49", "iwa": "#00798c", "proximal": "#30638e", "sgd": "#8d96a3"}
 MARKERS = {"linearized": "o", "aprox": "s", "iwa": "^", "proximal": "D", "sgd": "v"}
-NAMES = {"linearized": "linearized", "aprox": "aProx", "iwa": "IWA", "proximal": "proximal"}
-NAMES["sgd"] = "scikit-learn SGD"
+NAMES = {**claims.NAMES, "sgd": "scikit-learn SGD"}
 
 _STYLE: dict[Any, Any] = {
     "font.size": 9.0,
@@ -39,6 +39,12 @@ _STYLE: dict[Any, Any] = {
 
 def _line(ax: Axes, x: Array, y: Array, update: str, **options: Any) -> None:
     ax.plot(x, y, color=COLORS[update], marker=MARKERS[update], ms=3.5, lw=1.5, label=NAMES[update], **options)
+
+
+def _plain(name: str, length: int = 50) -> str:
+    """The name of a data set in a title: not too long, and a dollar is a dollar, not the start of a formula."""
+    short = name if len(name) <= length else f"{name[: length // 2]}…{name[-length // 2 + 1 :]}"
+    return short.replace("$", r"\$")
 
 
 def plot_sweep(result: SweepResult, ax: Axes | None = None, *, title: str = "") -> Axes:
@@ -90,7 +96,7 @@ def plot_sweep(result: SweepResult, ax: Axes | None = None, *, title: str = "") 
     ax.set_ylim(bottom - 0.06 * (top - bottom), top)
     ax.set_xlabel("initial learning rate η₀")
     ax.set_ylabel(f"average {result.loss} loss")
-    ax.set_title(title or f"{result.loss} loss, {result.schedule} schedule")
+    ax.set_title(_plain(title) if title else f"{result.loss} loss, {result.schedule} schedule")
     if alone:
         ax.legend(loc="upper center")
     return ax
@@ -99,7 +105,7 @@ def plot_sweep(result: SweepResult, ax: Axes | None = None, *, title: str = "") 
 def _finite_spread(result: SweepResult, i: int) -> Array:
     """The standard deviation over the shuffles for each rate; 0 where one diverged, and no band is drawn."""
     values = result.average_loss[i]
-    whole = np.isfinite(values).all(axis=1, keepdims=True)
+    whole = (values < 1e150).all(axis=1, keepdims=True)  # squares of larger ones are more than a float can hold
     return np.asarray(np.where(whole, values, 0.0).std(axis=1))
 
 
@@ -198,7 +204,7 @@ def figure_regret(name: str, eta0: float, runs: Sequence[Course]) -> Figure:
         ax.set_yscale("log")
         ax.set_xlabel("rounds T")
         ax.set_ylabel("regret against the best model in hindsight")
-        ax.set_title(f"{name}: regret and its certified bound, η₀ = {eta0:g}")
+        ax.set_title(f"{_plain(name, 40)}: regret and its certified bound, η₀ = {eta0:g}")
         ax.legend(ncols=2, fontsize=8)
     return figure
 

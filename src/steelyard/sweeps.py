@@ -57,7 +57,8 @@ class SweepResult:
         if repeats < 2:
             return np.full(self.average_loss.shape[:2], np.nan)
         whole = np.isfinite(self.average_loss).all(axis=2, keepdims=True)
-        spread = np.where(whole, self.average_loss, 0.0).std(axis=2, ddof=1, keepdims=True)
+        with np.errstate(over="ignore"):  # losses near the largest number: an infinite error is one
+            spread = np.where(whole, self.average_loss, 0.0).std(axis=2, ddof=1, keepdims=True)
         return np.asarray(np.where(whole, spread / np.sqrt(repeats), np.nan)[:, :, 0])
 
     def best(self) -> dict[str, tuple[float, float]]:
