@@ -6,6 +6,10 @@ import bz2
 import gzip
 import io
 import lzma
+import os
+import subprocess
+import sys
+import threading
 import tracemalloc
 
 import numpy as np
@@ -15,7 +19,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from steelyard import read_libsvm, scan_libsvm, stream_libsvm
+from steelyard import Learner, read_libsvm, scan_libsvm, stream_libsvm
+from steelyard.text import read_with_extent
 
 
 def written(folder, text, name="data"):
@@ -115,7 +120,7 @@ def test_many_odd_numbers(tmp_path):
     [
         ("1 1:1\nx 1:1\n", "line 2, column 1: the label is not a number, got 'x'"),
         ("1:1 2:2\n", "line 1, column 1: the label is not a number, got '1:1'"),
-        ("1,2 1:1\n", "line 1, column 1: the label is not a number, got '1,2'"),
+        ("1,2 1:1\n", "line 1, column 1: the label is not a number, got '1,2'; a line has one label here, not several"),
         ("1 1:1\n\n1 2:2 a:3\n", "line 3, column 7: a feature index must be a whole number .*, got 'a:3'"),
         ("1 -1:3\n", "line 1, column 3: a feature index .*, got '-1:3'"),
         ("1 99999999999999999999:3\n", "line 1, column 3: a feature index must be a whole number of at most 18 digits"),
@@ -141,16 +146,117 @@ def test_what_is_wrong_is_named(tmp_path, text, message):
     assert str(caught.value).startswith(str(tmp_path / "data"))
 
 
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (
+            "mean,std,target\n1,2,3\n",
+            "got 'mean,std,target'; this looks like CSV, but only LIBSVM text .*dump_svmlight",
+        ),
+        ("mean, std, target\n1, 2, 3\n", "this looks like CSV"),
+        ("0.5,1.5,2\n", "this looks like CSV"),
+        ("0.5;1.5;2\n", "this looks like CSV"),
+        ("12:30,5,2\n", "this looks like CSV"),
+        ('"a b",2\n', "this looks like CSV"),
+        ("1 2, 3\n", "line 1, column 3: expected index:value, got '2,'; this looks like CSV"),
+        ("1\t2\t3\n", "line 1, column 3: expected index:value, got '2'; this looks like a table with tabs"),
+        ("mean\tstd\n", "this looks like a table with tabs"),
+        ("mean\n1\n", "got 'mean'; this looks like the header of a table"),
+        ('{"y": 1, "x": {"a": 2}}\n', "this looks like JSON"),
+        ("[1, 2]\n", "this looks like JSON"),
+        (b"PAR1\x15\x04\x15\0", "this looks like a Parquet file"),
+        (b"\x01\x02\0\0\x07", "this looks like a binary file"),
+        (b"1 1:1\n1 \0\0\n", "line 2, .*this looks like a binary file"),
+        (gzip.compress(b"1 1:1\n"), "this looks like a gzip file: give it a name that ends in .gz"),
+        (bz2.compress(b"1 1:1\n"), "this looks like a bzip2 file: .* .bz2"),
+        (lzma.compress(b"1 1:1\n"), "this looks like an xz file: .* .xz"),
+        (b"PK\x03\x04rest", "this looks like a zip file"),
+        (b"\xef\xbb\xbf1 1:1\n", "byte order mark"),
+        ("1 1:1\n".encode("utf-16"), "UTF-16"),
+        ("1 |f a:1\n", "this looks like Vowpal Wabbit's format, which is not read here, got '|f'$"),
+        ("1 1:1\nx 1:1\n", "got 'x'$"),
+        ("x 1:1\n", "got 'x'$"),
+        ("1 7 3:1\n", "got '7'$"),
+    ],
+)
+def test_files_of_other_kinds_are_named(tmp_path, text, kind):
+    path = written(tmp_path, text)
+    for read in (read_libsvm, scan_libsvm, lambda path: list(stream_libsvm(path))):
+        with pytest.raises(ValueError, match=kind.replace("|f", "[|]f")):
+            read(path)
+
+
 def test_shapes_are_checked(tmp_path):
-    path = written(tmp_path, "1 0:1 5:1\n")
-    with pytest.raises(ValueError, match="needs 6 columns, but n_features=3"):
+    path = written(tmp_path, "# a comment\n1 3:1\n\n1 0:1 5:1\n1 5:1 0:1\n")
+    with pytest.raises(ValueError, match="data, line 4: index 5 needs 6 columns, but n_features=3; give a larger"):
         read_libsvm(path, n_features=3)
-    with pytest.raises(ValueError, match="an index is 0, but with zero_based=False"):
+    with pytest.raises(ValueError, match=r"data, line 4: an index is 0, but with zero_based=False .*zero_based=True"):
         read_libsvm(path, zero_based=False)
-    with pytest.raises(ValueError, match="zero_based must be"):
-        read_libsvm(path, zero_based="yes")
+    for wrong in (-1, 2.5, "3", True):
+        for read in (read_libsvm, stream_libsvm):
+            with pytest.raises(ValueError, match="n_features must be a whole number of columns, at least 0, got"):
+                read(path, n_features=wrong)
+    assert read_libsvm(path, n_features=np.int32(9))[0].shape == (3, 9)
     with pytest.raises(FileNotFoundError):
         read_libsvm(tmp_path / "absent")
+
+
+@pytest.mark.parametrize("zero_based", [True, np.True_, 1, np.int64(1), False, np.False_, 0, "auto"])
+def test_where_indices_start_is_said_in_any_way(tmp_path, zero_based):
+    path = written(tmp_path, "1 1:1 5:2\n2 2:1\n")
+    expected = [[1, 0, 0, 0, 2], [0, 1, 0, 0, 0]]
+    if zero_based != "auto" and zero_based:
+        expected = [[0, *row] for row in expected]
+    for X, _ in (
+        read_libsvm(path, zero_based=zero_based),
+        *stream_libsvm(path, zero_based=zero_based),
+        *stream_libsvm(path, zero_based=zero_based, n_features=len(expected[0])),
+        *stream_libsvm(path, zero_based=zero_based, n_features=None),
+    ):
+        np.testing.assert_array_equal(X.toarray(), expected)
+
+
+@pytest.mark.parametrize("zero_based", ["yes", "True", 2, -1, 1.0, None, [True], np.array([True, False])])
+def test_anything_else_is_refused(tmp_path, zero_based):
+    path = written(tmp_path, "1 1:1\n")
+    for read in (read_libsvm, stream_libsvm):
+        with pytest.raises(ValueError, match="zero_based must be True, False or 'auto', got"):
+            read(path, zero_based=zero_based)
+
+
+@pytest.mark.parametrize("index", [2**31 - 2, 2**31 - 1, 2**31, 2**31 + 1, 10**18 - 1])
+@pytest.mark.parametrize("first", [0, 1])
+def test_indices_at_the_edge_of_32_bits(tmp_path, index, first):
+    path = written(tmp_path, f"1 {first}:1\n\n2 {index}:2 {first}:3\n3 {index}:2\n")
+    X, _ = read_libsvm(path)
+    assert X.shape == (3, index + 1 - first)
+    assert X.indices.dtype == X.indptr.dtype == (np.int32 if X.shape[1] < 2**31 else np.int64)
+    np.testing.assert_array_equal(X.indices, [0, 0, index - first, index - first])
+    np.testing.assert_array_equal(X.data, [1, 3, 2, 2])
+    assert scan_libsvm(path, block_bytes=1)[:3] == (3, index + 1 - first, first == 0)
+    assert scan_libsvm(path, block_bytes=1).largest_line == 3
+
+
+def test_a_file_that_shrinks_ends_in_rows_or_in_a_sentence(tmp_path):
+    """In a process of its own: a mapped file would end it with a signal."""
+    code = (
+        "import os, sys, steelyard.text as text\n"
+        "path, cut = sys.argv[1], []\n"
+        "inner = text._parse_in\n"
+        "def shrink(*more):\n"
+        "    cut or os.truncate(path, 60)\n"
+        "    cut.append(1)\n"
+        "    return inner(*more)\n"
+        "text._parse_in, text._STRETCH = shrink, 6\n"
+        "print(text.read_libsvm(path)[1].size)\n"
+    )
+    path = written(tmp_path, "1 1:1\n" * 100_000)
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True)
+    if done.returncode:  # the cut may go through a line
+        assert done.returncode == 1
+        assert f"ValueError: {path}, line" in done.stderr
+    else:
+        assert 10 <= int(done.stdout) < 100_000
 
 
 def test_large_files_are_read_in_stretches(tmp_path, monkeypatch):
@@ -267,10 +373,83 @@ def test_a_stream_names_the_line_in_the_file(tmp_path):
         list(stream_libsvm(path, n_features=2, block_bytes=20))
     path = written(tmp_path, "1 1:2\n" * 30 + "1 0:2\n")
     assert scan_libsvm(path, block_bytes=20).zero_based
-    with pytest.raises(ValueError, match="an index is 0"):
+    with pytest.raises(ValueError, match="line 31: an index is 0"):
         list(stream_libsvm(path, n_features=2, block_bytes=20))
-    with pytest.raises(ValueError, match="needs 2 columns, but n_features=1"):
+    with pytest.raises(ValueError, match="line 1: index 1 needs 2 columns, but n_features=1"):
         list(stream_libsvm(path, n_features=1, zero_based=True))
+
+
+@pytest.mark.parametrize("block_bytes", [1, 50, 1 << 20])
+def test_a_stream_finds_the_columns_itself(tmp_path, block_bytes):
+    for first in (0, 1):
+        path = written(tmp_path, "1 1:1 2:1\n" * 20 + f"-1 {first}:1 7:2\n" + "1 3:1\n" * 20)
+        X, y = read_libsvm(path)
+        learner = Learner("logistic")
+        blocks = []
+        for rows, labels in stream_libsvm(path, block_bytes=block_bytes):
+            learner.learn(rows, labels)
+            blocks.append((rows, labels))
+        assert {rows.shape[1] for rows, _ in blocks} == {8 - first}
+        np.testing.assert_array_equal(sp.vstack([rows for rows, _ in blocks]).toarray(), X.toarray())
+        np.testing.assert_array_equal(np.concatenate([labels for _, labels in blocks]), y)
+    widths = [X.shape[1] for X, _ in stream_libsvm(path, n_features=None, block_bytes=1)]
+    assert widths == [2] * 20 + [7] + [3] * 20
+    assert list(stream_libsvm(written(tmp_path, ""))) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_must_be_told_its_columns(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match=r"pipe is a pipe or a device, which can be read only once: .* n_features="):
+        stream_libsvm(tmp_path / "pipe")
+    with pytest.raises(FileNotFoundError):
+        stream_libsvm(tmp_path / "absent")
+    for read in (
+        lambda path: next(stream_libsvm(path, n_features=3)),
+        lambda path: next(stream_libsvm(path, n_features=None)),
+        read_libsvm,
+        read_with_extent,
+    ):
+        thread = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(b"1 1:2 3:4\n",))
+        thread.start()
+        X = read(tmp_path / "pipe")[0]
+        thread.join()
+        np.testing.assert_array_equal(X.toarray(), [[2, 0, 4]])
+
+
+def test_the_line_of_the_largest_index(tmp_path, monkeypatch):
+    text = "# 99:1\n" + "1 1:2\n\n" * 30 + "1 7:1 100000000:2 # 100000001:1\n" + "1 1:2\n" * 30 + "2 100000000:1\n"
+    path = written(tmp_path, text)
+    for block_bytes in (1, 20, 100, 1 << 20):
+        assert scan_libsvm(path, block_bytes=block_bytes).largest_line == 62
+    monkeypatch.setattr("steelyard.text._STRETCH", 30)
+    X, y, extent = read_with_extent(path)
+    assert extent.largest_line == 62
+    assert (X.shape, y.size) == ((62, 10**8), 62)
+    assert scan_libsvm(written(tmp_path, "1\n2\n")).largest_line == 0
+
+
+@pytest.mark.parametrize("block_bytes", [0, -5, 1.5, "1", None])
+def test_the_size_of_a_block_is_checked(tmp_path, block_bytes):
+    path = written(tmp_path, "1 1:1\n")
+    for read in (scan_libsvm, stream_libsvm):
+        with pytest.raises(ValueError, match="block_bytes must be a whole number of bytes, at least 1, got"):
+            read(path, block_bytes=block_bytes)
+
+
+def test_a_small_file_takes_memory_for_what_is_in_it(tmp_path):
+    """A little compressed file of many rows: its text is never there as a whole, nor are queries that nobody wants."""
+    path = written(tmp_path, gzip.compress(b"1\n" * 4_000_000), "ones.gz")
+    read_libsvm(written(tmp_path, "1 1:1\n"))  # the parser is loaded once
+    tracemalloc.start()
+    try:
+        X, y = read_libsvm(path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert X.shape == (4_000_000, 0)
+    room = 20 * 2**20 * (os.cpu_count() or 1)  # where threads put what they parse
+    assert peak < 2.1 * (y.nbytes + X.indptr.nbytes) + room
 
 
 def test_a_stream_takes_constant_memory(tmp_path):

@@ -5,15 +5,15 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
-import mmap
 import os
-import stat
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
+
+import numpy as np
 
 _OPENERS: dict[str, Callable[..., IO[bytes]]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}  # type: ignore[dict-item]
 SUFFIXES = ("", *_OPENERS)
@@ -31,27 +31,23 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         raise ValueError(f"{os.fspath(path)}: the compressed file is damaged or cut off ({error})") from error
 
 
-def read_bytes(path: str | os.PathLike[str]) -> bytes | mmap.mmap:
-    """All the bytes of a file, decompressed; a plain file is mapped, not copied."""
-    with _opened(path) as file:
-        if Path(path).suffix.lower() in _OPENERS or not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            return bytes(file.read())  # a pipe has no size
-        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if os.fstat(file.fileno()).st_size else b""
+def check_size(size: int, name: str = "size") -> None:
+    """Refuse a size of blocks that is none."""
+    whole = isinstance(size, (int, np.integer)) and not isinstance(size, bool)
+    if not whole or size < 1:
+        raise ValueError(f"{name} must be a whole number of bytes, at least 1, got {size!r}")
 
 
 def read_blocks(path: str | os.PathLike[str], size: int) -> Iterator[bytes]:
     """The bytes of a file, decompressed, in blocks of whole lines of about ``size``."""
-    rest = b""
+    check_size(size)
+    return _blocks(path, int(size))
+
+
+def _blocks(path: str | os.PathLike[str], size: int) -> Iterator[bytes]:
     with _opened(path) as file:
-        while chunk := file.read(size):
-            cut = chunk.rfind(b"\n") + 1
-            if cut:
-                yield rest + chunk[:cut]
-                rest = chunk[cut:]
-            else:
-                rest += chunk
-    if rest:
-        yield rest
+        while block := file.read(size):
+            yield block if block.endswith(b"\n") else block + file.readline()
 
 
 @contextmanager
