@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import errno
 import gzip
+import hashlib
 import lzma
 import os
 import re
@@ -61,6 +62,18 @@ def _blocks(path: str | os.PathLike[str], size: int) -> Iterator[bytes]:
     with _opened(path) as file:
         while block := file.read(size):
             yield block if block.endswith(b"\n") else block + file.readline()
+
+
+def sha256(path: str | os.PathLike[str], limit: int) -> str:
+    """The SHA-256 of a file, decompressed, in constant memory; more than ``limit`` bytes are refused."""
+    size, digest = 0, hashlib.sha256()
+    with _opened(path) as file:
+        while chunk := file.read(1 << 20):
+            size += len(chunk)
+            if size > limit:
+                raise ValueError(f"{os.fspath(path)} decompresses to more than {limit} bytes")
+            digest.update(chunk)
+    return digest.hexdigest()
 
 
 @contextmanager
