@@ -7,6 +7,7 @@ import gzip
 import io
 import lzma
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -465,3 +466,132 @@ def test_a_stream_takes_constant_memory(tmp_path):
 
     peak(1000)  # the parser is loaded once
     assert peak(80_000) < 1.1 * peak(8000)
+
+
+# ------------------------------------------------------------------------- against a slow reader of the same format
+
+
+def slow_line(line):
+    """Label, query and {index: value} of a line as the format is described; None for an empty one."""
+    tokens = [token for token in re.split(rb"[ \t\r]+", line.split(b"#")[0]) if token]
+    if not tokens:
+        return None
+    if any(b"_" in token for token in tokens):
+        raise ValueError
+    query, pairs = -1, {}
+    for token in tokens[1:]:
+        if re.fullmatch(rb"qid:[0-9]{1,18}", token):
+            query = int(token[4:])
+            continue
+        index, colon, value = token.partition(b":")
+        if not colon or not re.fullmatch(rb"[0-9]{1,18}", index) or int(index) in pairs:
+            raise ValueError
+        pairs[int(index)] = float(value)
+    return float(tokens[0]), query, pairs
+
+
+def slow_read(text):
+    """What is in a file, and the numbers of the lines that are wrong."""
+    rows, wrong, largest, largest_line = [], [], -1, 0
+    for number, line in enumerate(text.split(b"\n"), 1):
+        try:
+            row = slow_line(line)
+        except ValueError:
+            wrong.append(number)
+            continue
+        if row is not None:
+            rows.append(row)
+            if max(row[2], default=-1) > largest:
+                largest, largest_line = max(row[2]), number
+    return rows, wrong, largest_line
+
+
+pieces = st.sampled_from(
+    [
+        *(
+            b" ",
+            b"  ",
+            b"\t",
+            b"\r\n",
+            b"\n",
+            b"\n\n",
+            b"#",
+            b"# 5:5",
+            b":",
+            b" qid:3",
+            b" qid:",
+            b"\0",
+            b"_",
+            b"\xff",
+            b",",
+        ),
+        *(b"+", b"1", b"-1", b" 0:3", b" 4:1e400", b" 5:0x1", b" 6:1e", b" 08:2", b" 9:" + b"1" * 90, b" " * 90),
+        *(b" %d:1" % (10**18 + i) for i in (-1, 0)),
+    ]
+)
+indices = st.one_of(st.integers(0, 40), st.integers(2**31 - 3, 2**31 + 2))
+values = st.sampled_from([b"1", b"-.5", b"7e-3", b"inf"])
+pairs = st.builds(lambda index, value: b" %d:%s" % (index, value), indices, values)
+good_lines = st.builds(
+    lambda label, pairs, end: label + b"".join(pairs) + end,
+    st.sampled_from([b"1", b"-1", b"+2.5", b"", b"# nothing", b"1 qid:7"]),
+    st.lists(pairs, max_size=6, unique_by=lambda pair: pair.split(b":")[0]),
+    st.sampled_from([b"\n", b"\n", b"\r\n", b" \n", b" # 3:x\n", b""]),
+).map(lambda line: b"\n" if line.startswith(b" ") else line)  # pairs need a label
+
+
+@st.composite
+def mutated(draw):
+    text = b"".join(draw(st.lists(good_lines, max_size=8)))
+    for piece in draw(st.lists(pieces, max_size=2)):
+        at = draw(st.integers(0, len(text)))
+        text = text[:at] + piece + text[at:]
+    return text
+
+
+def assert_rows(X, y, rows, first):
+    np.testing.assert_array_equal(y, [label for label, _, _ in rows])
+    assert X.indptr[0] == 0
+    for i, (_, _, pairs) in enumerate(rows):
+        here = slice(X.indptr[i], X.indptr[i + 1])
+        np.testing.assert_array_equal(X.indices[here], [index - first for index in sorted(pairs)])
+        np.testing.assert_array_equal(X.data[here], [pairs[index] for index in sorted(pairs)])
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    text=st.lists(pieces, max_size=25).map(b"".join),
+    size=st.integers(1, 64),
+    pack=st.sampled_from(
+        [("", bytes), ("", bytes), (".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress)]
+    ),
+    threads=st.integers(1, 5),
+)
+def test_all_readers_agree_with_a_slow_one(tmp_path, text, size, pack, threads):
+    path = written(tmp_path, pack[1](text), "data" + pack[0])
+    rows, wrong, largest_line = slow_read(text)
+    first = 0 if any(0 in pairs for _, _, pairs in rows) else 1
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("steelyard.text._STRETCH", size)
+        patch.setattr("os.cpu_count", lambda: threads)
+        if wrong:
+            for read in (read_libsvm, read_with_extent, lambda path: list(stream_libsvm(path, block_bytes=size))):
+                with pytest.raises(ValueError, match=rf"{path.name}, line \d+, column \d+: ") as caught:
+                    read(path)
+                assert int(re.search(r", line (\d+), column", str(caught.value))[1]) in wrong
+            return
+        X, y, query = read_libsvm(path, query_id=True)
+        assert_rows(X, y, rows, first)
+        np.testing.assert_array_equal(query, [each for _, each, _ in rows])
+        again, labels, extent = read_with_extent(path)
+        assert_rows(again, labels, rows, first)
+        scanned = scan_libsvm(path, block_bytes=size)
+        assert scanned[:3] == extent[:3] == (len(rows), X.shape[1], first == 0)
+        assert scanned.largest_line == extent.largest_line == largest_line
+        blocks = list(stream_libsvm(path, block_bytes=size))
+        assert {block.shape[1] for block, _ in blocks} <= {X.shape[1]}
+        start = 0
+        for block, labels in blocks:
+            assert_rows(block, labels, rows[start : start + labels.size], first)
+            start += labels.size
+        assert start == len(rows)

@@ -331,6 +331,9 @@ def _parsed(
     path: str | os.PathLike[str], size: int, *, query: bool = False, only_labels: bool = False
 ) -> Iterator[_Part]:
     """The stretches of a file, in order; several are parsed side by side, in threads: the parser holds no lock."""
+    from steelyard._library import get_parser
+
+    parser = get_parser()  # before the threads: it is loaded once
     name, lines = os.fspath(path), 0
     most = os.cpu_count() or 1
     rooms = [_Room() for _ in range(most)]
@@ -338,7 +341,7 @@ def _parsed(
     with ThreadPoolExecutor(most) as pool:
         for content in itertools.chain(read_blocks(path, size), itertools.repeat(b"")):
             if content:
-                futures.append(pool.submit(_parse, content, rooms, query, only_labels))
+                futures.append(pool.submit(_parse, parser, content, rooms, query, only_labels))
             elif not futures:
                 return
             while futures and (not content or len(futures) > most or futures[0].done()):
@@ -351,21 +354,19 @@ def _parsed(
                 yield part
 
 
-def _parse(content: bytes, rooms: list[_Room], query: bool, only_labels: bool) -> _Part:
+def _parse(parser: Any, content: bytes, rooms: list[_Room], query: bool, only_labels: bool) -> _Part:
     room = rooms.pop()  # there is one for every thread
     try:
-        return _parse_in(room, content, query, only_labels)
+        return _parse_in(room, parser, content, query, only_labels)
     finally:
         rooms.append(room)
 
 
-def _parse_in(room: _Room, content: bytes, query: bool, only_labels: bool) -> _Part:
-    from steelyard._library import get_parser
-
+def _parse_in(room: _Room, parser: Any, content: bytes, query: bool, only_labels: bool) -> _Part:
     room.fit(content)
     text, state = np.frombuffer(content, dtype=np.uint8), np.zeros(11, np.int64)
     while True:
-        get_parser()(text, state, room.y, room.query, room.indptr, room.indices, room.values, room.odd)
+        parser(text, state, room.y, room.query, room.indptr, room.indices, room.values, room.odd)
         result, stopped, rows, count, strange, disorder, lines, *found = state.tolist()
         if strange <= len(room.odd):
             break
