@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
 import csv
 import functools
+import hashlib
 import html
 import http.server
 import json
@@ -197,7 +199,7 @@ def site(tmp_path):
     thread.join()
 
 
-def test_fetching(site, tmp_path):
+def test_fetching(site, tmp_path, monkeypatch, capsys):
     cache = tmp_path / "cache"
     path = datasets.fetch("mpg_scale", cache, site=site)
     assert path == cache / "mpg_scale"
@@ -205,17 +207,48 @@ def test_fetching(site, tmp_path):
     assert (task, X.shape, y.size) == ("regression", (392, 7), 392)
     assert datasets.fetch("mpg_scale", cache, site="http://127.0.0.1:1") == path  # not fetched again
     with pytest.raises(ValueError, match="has 2 rows, but heart_scale has 270: the file is cut off"):
-        datasets.fetch("heart_scale", cache, site=site)
-    assert [p.name for p in cache.iterdir()] == ["mpg_scale"]
+        datasets.fetch("heart_scale", cache, site=site, force=True)
     with pytest.raises(ConnectionError, match=r"could not download abalone_scale from .*put the file into a folder"):
         datasets.fetch("abalone_scale", cache, site=site)
     with pytest.raises(ConnectionError, match="Without a network"):
         datasets.fetch("abalone_scale", cache, site="http://127.0.0.1:1")
     with pytest.raises(ValueError, match="unknown data set 'nothing'"):
         datasets.fetch("nothing", cache)
+    # the hash of the text, where it is known
+    right = hashlib.sha256(path.read_bytes()).hexdigest()
+    for known, other in ((datasets.SETS["heart_scale"].sha256, "heart_scale"), ("0" * 64, "mpg_scale")):
+        monkeypatch.setitem(datasets.SETS, other, datasets.SETS[other]._replace(sha256=known))
+        found = right if other == "mpg_scale" else "[0-9a-f]{64}"
+        with pytest.raises(ValueError, match=f"SHA-256 {found}, but {other} has {known}.*--force.*not kept"):
+            datasets.fetch(other, tmp_path / "new", site=site)
+    assert [p.name for p in cache.iterdir()] == ["mpg_scale"]
+    assert not list((tmp_path / "new").iterdir())
+    # and the command says what was checked
+    monkeypatch.setattr(datasets.fetch, "__kwdefaults__", {"site": site, "force": False})
+    command = ["data", "fetch", "mpg_scale", "--data", str(tmp_path / "new")]
+    assert cli.main(command) == 2
+    assert right in capsys.readouterr().err
+    for known, more, said in (
+        ("0" * 64, ["--force"], "its hash was not asked for"),
+        (right, [], "its hash is right"),
+        (None, [], "no hash of it is known"),
+    ):
+        monkeypatch.setitem(datasets.SETS, "mpg_scale", datasets.SETS["mpg_scale"]._replace(sha256=known))
+        assert cli.main([*command, *more]) == 0
+        assert said in capsys.readouterr().out
+        assert cli.main(command) == 0
+        assert "was there already" in capsys.readouterr().out
+        (tmp_path / "new" / "mpg_scale").unlink()
 
 
 def test_downloads_have_a_limit(site, tmp_path, monkeypatch):
+    monkeypatch.setattr(datasets, "SIZE_LIMIT", 5000)
+    packed = tmp_path / "site" / "binary" / "ijcnn1.bz2"
+    for text in (b"1 1:1\n" * 1000, b"1" * 5001):
+        packed.write_bytes(bz2.compress(text))
+        assert packed.stat().st_size < 200
+        with pytest.raises(ValueError, match=r"ijcnn1\.bz2 decompresses to more than 5000 bytes: not kept"):
+            datasets.fetch("ijcnn1", tmp_path / "cache", site=site)
     monkeypatch.setattr(datasets, "SIZE_LIMIT", 100)
     with pytest.raises(ValueError, match="larger than 100 bytes: not kept"):
         datasets.fetch("mpg_scale", tmp_path / "cache", site=site)

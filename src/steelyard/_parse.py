@@ -20,6 +20,7 @@ DONE, BAD_LABEL, BAD_INDEX, BAD_VALUE, NO_COLON, BAD_QUERY = range(6)
 
 _POWERS = np.array([10.0**i for i in range(23)])  # an array: indexing a tuple is a jump table in Numba
 _EXACT = 9007199254740992  # 2^53
+_NO_INDEX = 2**62
 
 
 # signed numbers would turn an unsigned position into a float, and a signed position is tested for < 0 at every access
@@ -147,9 +148,11 @@ def _is_query(text, at, end):
 
 
 def parse(text, state, y, query, indptr, indices, values, odd):
-    """Parse all of ``text``; ``state`` receives the result, where it stopped, rows, non-zeros, odd tokens, disorder.
+    """Parse all of ``text``; ``state`` receives what is found.
 
-    Disorder counts the indices that are not larger than the one before them in their row.
+    That is the result, where it stopped, rows, non-zeros, odd tokens, disorder, lines, the smallest index and its line,
+    the largest index and its line. Disorder counts the indices that are not larger than the one before them in their
+    row. Lines are counted from 0; without an index, the smallest is 2^62 and the largest is -1.
 
     ``odd`` receives (kind, index, start, end) of tokens for Python: kind 0 is a label, 1 a value. Those that find no
     room are counted, so that the caller can come again with more.
@@ -157,12 +160,14 @@ def parse(text, state, y, query, indptr, indices, values, odd):
     at, row, count, strange = _0, 0, 0, 0
     end = np.uint64(text.size)
     result, stopped, disorder = DONE, _0, 0
+    line, smallest, smallest_line, largest, largest_line = 0, np.int64(_NO_INDEX), 0, np.int64(-1), 0
     while at < end:
         at = _skip_blanks(text, at, end)
         if at >= end:
             break
         if text[at] == NEWLINE:
             at += _1
+            line += 1
             continue
         stopped = at
         value, at, how = number(text, at, end)
@@ -208,11 +213,17 @@ def parse(text, state, y, query, indptr, indices, values, odd):
             if position <= last:
                 disorder += 1
             last = position
+            if position > largest:
+                largest, largest_line = position, line
+            if position < smallest:
+                smallest, smallest_line = position, line
             indices[count] = position
             values[count] = value
             count += 1
         if result != DONE:
             break
         row += 1
+        line += 1
         indptr[row] = count
     state[0], state[1], state[2], state[3], state[4], state[5] = result, stopped, row, count, strange, disorder
+    state[6], state[7], state[8], state[9], state[10] = line, smallest, smallest_line, largest, largest_line

@@ -150,6 +150,7 @@ def _parser() -> argparse.ArgumentParser:
     fetching = data.add_parser("fetch", help="download LIBSVM sets into the cache folder")
     fetching.add_argument("names", nargs="+", metavar="NAME")
     fetching.add_argument("--data", metavar="DIR", help="folder to keep them in (default: the cache folder)")
+    fetching.add_argument("--force", action="store_true", help="keep a set even if its hash is not the known one")
     fetching.set_defaults(run=_fetch)
     return parser
 
@@ -375,5 +376,13 @@ def _fetch(options: argparse.Namespace) -> int:
     from steelyard import datasets
 
     for name in options.names:
-        print(f"{name}: {datasets.fetch(name, options.data)}")
+        present = datasets.find(name, options.data) is not None
+        path = datasets.fetch(name, options.data, force=options.force)
+        if present:
+            checked = "was there already"
+        elif datasets.SETS[name].sha256 is None:
+            checked = "its shape is right; no hash of it is known"
+        else:
+            checked = "its shape is right; its hash was not asked for" if options.force else "its hash is right"
+        print(f"{name}: {path} ({checked})")
     return 0

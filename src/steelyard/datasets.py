@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -10,13 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from steelyard.files import SUFFIXES, atomic_write
+from steelyard.files import SUFFIXES, atomic_write, sha256
 from steelyard.losses import Array
-from steelyard.text import read_libsvm
+from steelyard.text import read_libsvm, stream_libsvm
 
 SITE = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets"
 SIZE_LIMIT = 2**30
-"""No download goes on beyond this many bytes."""
+"""No download goes on beyond this many bytes, compressed or decompressed."""
 
 
 class DataSet(NamedTuple):
@@ -28,6 +29,23 @@ class DataSet(NamedTuple):
     features: int
     path: str
     """Where it is on the site."""
+    sha256: str | None = None
+    """Of the decompressed text, where it is known."""
+
+
+# of copies of the site's files
+_SHA256 = {
+    "a9a": "f5d5ffd8d865ff41328e7ee043e4b020816914ff6843ff15b98905ddbedce906",
+    "abalone_scale": "7f1f6ca7f636e684949fc3f6388fc4f7503083717f776876bbdd11098fc5378b",
+    "breast-cancer": "445505b580a88e9e19b533b4f126d3dda1883bc7551e46907041ca263aa3c5d9",
+    "diabetes_scale": "0c07eb4c49e7a8ffb9c9f25095ac3022df2ca85b0dcb7d294c3ddea69f392cba",
+    "german.numer_scale": "97637cc6b994bd3fa78999c771bc044bea7a0cdf91d43b6ecfd10f7e7c4ebc82",
+    "heart_scale": "5defa0a4c4c5bdaf3f55ae3828310252e8565c13ee37ce279e0b86d82e7f4ce9",
+    "housing_scale": "bbacd2f526a038499717d5dc4b8895e6baf1e2351895b9360a84bcb31e104476",
+    "ijcnn1": "7fe291672c3fefe6a7e3c51529becd23f0e985ba05ffb8d53c9c648c1e91cc19",
+    "mushrooms": "f39a4eb628dc61a7d43760815b061c9e497aa728ce1ad8bde57a09ef6043b538",
+    "svmguide1": "2b9ab55b6236f62cee6b7739b52f9e7cb033771f39b9c22c1f1790d80ef14d7f",
+}
 
 
 def _sets() -> dict[str, DataSet]:
@@ -59,8 +77,8 @@ def _sets() -> dict[str, DataSet]:
     web = (2477, 3470, 4912, 7366, 9888, 17188, 24692, 49749)
     binary += [(f"a{i}a", rows, 123, f"a{i}a") for i, rows in enumerate(adult, 1)]
     binary += [(f"w{i}a", rows, 300, f"w{i}a") for i, rows in enumerate(web, 1)]
-    table = [DataSet(n, "regression", r, f, f"regression/{p}") for n, r, f, p in regression]
-    table += [DataSet(n, "classification", r, f, f"binary/{p}") for n, r, f, p in binary]
+    table = [DataSet(n, "regression", r, f, f"regression/{p}", _SHA256.get(n)) for n, r, f, p in regression]
+    table += [DataSet(n, "classification", r, f, f"binary/{p}", _SHA256.get(n)) for n, r, f, p in binary]
     return {each.name: each for each in table}
 
 
@@ -134,12 +152,7 @@ def load(name: str, folder: str | os.PathLike[str] | None = None) -> tuple[str, 
             "it with --data or STEELYARD_DATA"
         )
     X, y = read_libsvm(path, n_features=known.features, zero_based=False)
-    if X.shape[0] != known.rows:
-        raise ValueError(
-            f"{path} has {X.shape[0]} rows, but {name} has {known.rows}: the file is cut off or another one"
-        )
-    if known.task == "classification" and np.unique(y).size != 2:
-        raise ValueError(f"{path} has {np.unique(y).size} different labels, but {name} has 2")
+    _check_shape(known, X.shape[0], np.unique(y).size, str(path))
     return known.task, X, _signs(y) if known.task == "classification" else y
 
 
@@ -148,6 +161,15 @@ def load_file(path: str | os.PathLike[str]) -> tuple[str, Any, Array]:
     X, y = read_libsvm(path)
     two = np.unique(y).size == 2
     return ("classification", X, _signs(y)) if two else ("regression", X, y)
+
+
+def _check_shape(known: DataSet, rows: int, labels: int, where: str) -> None:
+    if rows != known.rows:
+        raise ValueError(
+            f"{where} has {rows} rows, but {known.name} has {known.rows}: the file is cut off or another one"
+        )
+    if known.task == "classification" and labels != 2:
+        raise ValueError(f"{where} has {labels} different labels, but {known.name} has 2")
 
 
 def _signs(y: Array) -> Array:
@@ -160,8 +182,12 @@ def _known(name: str) -> DataSet:
     return SETS[name]
 
 
-def fetch(name: str, folder: str | os.PathLike[str] | None = None, *, site: str = SITE) -> Path:
-    """Download a set from the LIBSVM site, check its shape and keep it; what is there already is not fetched again."""
+def fetch(name: str, folder: str | os.PathLike[str] | None = None, *, site: str = SITE, force: bool = False) -> Path:
+    """Download a set from the LIBSVM site, check it and keep it; what is there already is not fetched again.
+
+    The SHA-256 of the text is checked where it is known (``SETS[name].sha256``), unless ``force`` is set; the number of
+    rows, columns and classes is checked always. What is refused is not kept.
+    """
     known = _known(name)
     target = Path(folder) if folder is not None else cache_folder()
     present = find(name, target)
@@ -180,11 +206,30 @@ def fetch(name: str, folder: str | os.PathLike[str] | None = None, *, site: str 
         ) from error
     if len(content) > SIZE_LIMIT:
         raise ValueError(f"{address} is larger than {SIZE_LIMIT} bytes: not kept")
+    with tempfile.TemporaryDirectory() as unchecked:
+        copy = Path(unchecked) / path.name
+        copy.write_bytes(content)
+        try:
+            _check_download(copy, known, force)
+        except ValueError as error:
+            raise ValueError(f"{str(error).replace(str(copy), address)}: not kept") from error
     with atomic_write(path) as file:
         file.write(content)
-    try:
-        load(name, target)
-    except BaseException:
-        path.unlink()
-        raise
     return path
+
+
+def _check_download(path: Path, known: DataSet, force: bool) -> None:
+    """Refuse a file that is not the set, in constant memory: the file may decompress to anything."""
+    found = sha256(path, SIZE_LIMIT)
+    if known.sha256 not in (None, found) and not force:
+        raise ValueError(
+            f"{path} has the SHA-256 {found}, but {known.name} has {known.sha256}. It is damaged or another version; "
+            "to have it all the same, say --force (in Python, force=True)"
+        )
+    rows, labels = 0, np.empty(0)
+    for _, y in stream_libsvm(path, n_features=known.features, zero_based=False):
+        rows += y.size
+        labels = np.union1d(labels, y)
+        if rows > known.rows:
+            raise ValueError(f"{path} has more than the {known.rows} rows of {known.name}")
+    _check_shape(known, rows, labels.size, str(path))

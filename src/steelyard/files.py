@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import bz2
+import errno
 import gzip
+import hashlib
 import lzma
-import mmap
 import os
+import re
+import secrets
+import shutil
 import stat
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from io import BufferedWriter
 from pathlib import Path
+from types import ModuleType
 from typing import IO
+
+import numpy as np
+
+fcntl: ModuleType | None
+try:
+    import fcntl
+except ImportError:  # not on every system
+    fcntl = None
 
 _OPENERS: dict[str, Callable[..., IO[bytes]]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}  # type: ignore[dict-item]
 SUFFIXES = ("", *_OPENERS)
@@ -31,43 +45,123 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         raise ValueError(f"{os.fspath(path)}: the compressed file is damaged or cut off ({error})") from error
 
 
-def read_bytes(path: str | os.PathLike[str]) -> bytes | mmap.mmap:
-    """All the bytes of a file, decompressed; a plain file is mapped, not copied."""
-    with _opened(path) as file:
-        if Path(path).suffix.lower() in _OPENERS or not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            return bytes(file.read())  # a pipe has no size
-        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if os.fstat(file.fileno()).st_size else b""
+def check_size(size: int, name: str = "size") -> None:
+    """Refuse a size of blocks that is none."""
+    whole = isinstance(size, (int, np.integer)) and not isinstance(size, bool)
+    if not whole or size < 1:
+        raise ValueError(f"{name} must be a whole number of bytes, at least 1, got {size!r}")
 
 
 def read_blocks(path: str | os.PathLike[str], size: int) -> Iterator[bytes]:
     """The bytes of a file, decompressed, in blocks of whole lines of about ``size``."""
-    rest = b""
+    check_size(size)
+    return _blocks(path, int(size))
+
+
+def _blocks(path: str | os.PathLike[str], size: int) -> Iterator[bytes]:
     with _opened(path) as file:
-        while chunk := file.read(size):
-            cut = chunk.rfind(b"\n") + 1
-            if cut:
-                yield rest + chunk[:cut]
-                rest = chunk[cut:]
-            else:
-                rest += chunk
-    if rest:
-        yield rest
+        while block := file.read(size):
+            yield block if block.endswith(b"\n") else block + file.readline()
+
+
+def sha256(path: str | os.PathLike[str], limit: int) -> str:
+    """The SHA-256 of a file, decompressed, in constant memory; more than ``limit`` bytes are refused."""
+    size, digest = 0, hashlib.sha256()
+    with _opened(path) as file:
+        while chunk := file.read(1 << 20):
+            size += len(chunk)
+            if size > limit:
+                raise ValueError(f"{os.fspath(path)} decompresses to more than {limit} bytes")
+            digest.update(chunk)
+    return digest.hexdigest()
 
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A file to write to that takes the place of ``path`` when everything went well, and vanishes otherwise."""
-    target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    """A file to write to that takes the place of ``path`` when everything went well, and vanishes otherwise.
+
+    A link stays, and what it points to is replaced; a file that is there keeps its permissions, and its owner where
+    that is allowed. A pipe or a device is written to, not replaced. Where a process was killed in the middle of this,
+    its half file is removed by the next one that writes to ``path``.
+    """
     try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)  # mkstemp makes files for the owner alone
-        os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        there = os.stat(path)
+    except FileNotFoundError:
+        there = None
+    if there is not None and stat.S_ISDIR(there.st_mode):
+        raise IsADirectoryError(errno.EISDIR, "is a folder, name a file", os.fspath(path))
+    stream = _STREAM.fullmatch(os.path.abspath(path))
+    temporary: Path | None = None
+    try:
+        if stream or (there is not None and not stat.S_ISREG(there.st_mode)):
+            with tempfile.TemporaryFile() as whole:  # a writer may go back in it, as that of a zip file does
+                yield whole
+                whole.seek(0)
+                # standard output may be a file of the shell, which goes on writing to it: neither replaced nor emptied
+                place = os.dup(int(stream[1] or _STREAMS[stream[2]])) if stream else path
+                with open(place, "wb") as file:
+                    shutil.copyfileobj(whole, file)
+        else:
+            target = Path(os.path.realpath(path))
+            with suppress(OSError):
+                _sweep(target)
+            temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
+            with _new(temporary, 0o666 if there is None else 0o600) as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+                if there is not None:
+                    _keep_access(temporary, there)
+                if fcntl is not None:  # before the file is closed: it is locked until then, so nobody sweeps it
+                    os.replace(temporary, target)
+            if fcntl is None:  # where there are no locks, a file may have to be closed before it is moved
+                os.replace(temporary, target)
+    except BaseException as error:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno and error.filename in (None, str(temporary)):
+            raise OSError(error.errno, error.strerror, os.fspath(path)) from error  # of the file that the caller knows
         raise
+
+
+_STREAMS = {"stdout": 1, "stderr": 2}
+_STREAM = re.compile(r"/(?:dev|proc/self)/(?:fd/(\d+)|(stdout|stderr))")
+
+
+def _new(path: Path, mode: int) -> BufferedWriter:
+    """A new file, locked as long as it is open where there are locks."""
+    while True:
+        file = open(path, "xb", opener=lambda name, flags: os.open(name, flags, mode))  # noqa: SIM115
+        if not _locked(file, wait=True) or os.fstat(file.fileno()).st_nlink:
+            return file
+        file.close()  # before it was locked, another process took it for a forgotten one and removed it
+
+
+def _sweep(target: Path) -> None:
+    """Remove the temporary files of this target whose writers are gone: a living writer holds a lock."""
+    ours = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{16}}\.tmp")
+    for name in filter(ours.fullmatch, os.listdir(target.parent)):
+        with suppress(OSError), open(target.with_name(name), "r+b") as file:
+            if _locked(file, wait=False):
+                target.with_name(name).unlink()
+
+
+def _locked(file: IO[bytes], *, wait: bool) -> bool:
+    """Whether a file could be locked: not while another process has locked it, nor where there are no locks."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:
+        return False
+    return True
+
+
+def _keep_access(temporary: Path, there: os.stat_result) -> None:
+    """Give a file the group, the owner and the permissions of another, as far as that is allowed."""
+    if hasattr(os, "chown"):
+        for owner in ((-1, there.st_gid), (there.st_uid, -1)):
+            with suppress(OSError):
+                os.chown(temporary, *owner)
+    with suppress(OSError):
+        os.chmod(temporary, stat.S_IMODE(there.st_mode))
