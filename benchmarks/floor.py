@@ -12,9 +12,9 @@ from sklearn.linear_model import SGDClassifier
 from speed import fastest, sparse_data
 
 from steelyard import Learner
-from steelyard._compile import jit
-from steelyard._rows import fetch, sparse_add, sparse_dot
-from steelyard.blocks import as_block
+from steelyard.data.block import as_block
+from steelyard.kernels.compile import jit
+from steelyard.kernels.rows import fetch, sparse_add, sparse_dot
 
 
 @jit

@@ -31,8 +31,8 @@ from sklearn.linear_model import SGDClassifier, SGDRegressor
 
 from steelyard import Bank, Mixture
 from steelyard.cli import _progress
-from steelyard.datasets import EMBEDDED, load_embedded, load_file
-from steelyard.files import SUFFIXES, atomic_write
+from steelyard.data.datasets import EMBEDDED, load_embedded, load_file
+from steelyard.data.files import SUFFIXES, atomic_write
 
 OURS, OURS_SHORT = "steelyard", "steelyard on River's rows"
 UPDATES = ("iwa", "proximal", "aprox", "linearized")

@@ -15,7 +15,7 @@ import naive
 import steelyard
 from steelyard import Bank, Learner, OnlineClassifier, OnlineRegressor, cli
 from steelyard.certificate import Certificate
-from steelyard.schedules import CENTERS, METRICS, SCHEDULES
+from steelyard.regularizers import CENTERS, METRICS, SCHEDULES
 from steelyard.updates import UPDATES, evaluate
 from strategies import CUSTOM, VARIANTS, random_labels
 
@@ -129,7 +129,7 @@ def test_delta_is_what_the_paper_defines():
             trace = learner.learn(X[i : i + 1], y[i : i + 1], weight[i : i + 1])
             if weight[i] == 0.0:
                 continue
-            q, h, after = np.append(X[i], 1.0), weight[i], learner._lam()[0]
+            q, h, after = np.append(X[i], 1.0), weight[i], learner.lam()[0]
             g = naive.slope("logistic", trace.prediction[0], y[i])
             z = theta - learner.state.table
             c = (z @ q) / (h * (q @ q))

@@ -22,8 +22,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import steelyard
 from steelyard import CustomLoss, OnlineClassifier, OnlineRegressor
-from steelyard.blocks import as_block
-from steelyard.ordering import MOST_ENTRIES, group_equal_rows, shuffled_visits
+from steelyard.data.block import as_block
+from steelyard.data.order import MOST_ENTRIES, group_equal_rows, shuffled_visits
 
 ESTIMATORS = [
     OnlineClassifier(),

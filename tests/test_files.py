@@ -14,13 +14,14 @@ import threading
 import numpy as np
 import pytest
 
-from steelyard import Learner, files
-from steelyard.files import atomic_write, read_blocks
+from steelyard import Learner
+from steelyard.data import files
+from steelyard.data.files import atomic_write, read_blocks
 
 posix = pytest.mark.skipif(os.name != "posix", reason="permissions, links and pipes of POSIX")
 HOLD = """
 import sys
-from steelyard.files import atomic_write
+from steelyard.data.files import atomic_write
 with atomic_write(sys.argv[1]) as file:
     file.write(b"half")
     file.flush()

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import naive
 import steelyard
 from steelyard import CustomLoss, Learner, Mixture
-from steelyard.schedules import CENTERS, METRICS, SCHEDULES
+from steelyard.regularizers import CENTERS, METRICS, SCHEDULES
 from steelyard.updates import UPDATES
 
 COMBINATIONS = list(itertools.product(SCHEDULES, METRICS, CENTERS))
@@ -280,7 +280,7 @@ def test_a_damaged_file_is_named(tmp_path):
             Learner.load(tmp_path / name)
     learner = Learner("squared")
     learner.learn([[1.0, 2.0]], [1.0])
-    learner.state = learner.state._replace(scalars=learner.state.scalars[:, :3])
+    learner.state = learner.state._replace(clocks=learner.state.clocks[:, :3])
     learner.save(tmp_path / "cut")
     with pytest.raises(ValueError, match="cut is damaged: its arrays do not fit together"):
         Learner.load(tmp_path / "cut")
@@ -572,23 +572,3 @@ def test_step_refuses_what_it_cannot_use():
     ]:
         with pytest.raises(ValueError, match=message):
             steelyard.step(*arguments)
-
-
-def test_the_state_columns_are_those_of_the_kernels():
-    from steelyard import _kernels, learner
-
-    for name in (
-        "ETA0",
-        "WEIGHT",
-        "LAM",
-        "ENERGY",
-        "LOSS",
-        "SCALE",
-        "NORM2",
-        "ROWS",
-        "FENCHEL",
-        "DELTA",
-        "NEGATIVE",
-        "COLUMNS",
-    ):
-        assert getattr(learner, f"_{name}") == getattr(_kernels, name)

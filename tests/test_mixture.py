@@ -14,9 +14,12 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, loa
 
 import steelyard
 from naive_mixture import NaiveMixture
-from steelyard import Bank, Learner, Mixture, OnlineClassifier, OnlineRegressor, _mixture, mixture
-from steelyard._compile import jit
-from steelyard._vector import decay_lanes, exp_lanes, logistic_bank_gap
+from steelyard import Bank, Learner, Mixture, OnlineClassifier, OnlineRegressor, cli
+from steelyard.data.libsvm import LibsvmSource
+from steelyard.kernels import layout
+from steelyard.kernels.compile import jit
+from steelyard.kernels.steps.lanes import decay_lanes, exp_lanes
+from steelyard.kernels.steps.logistic import logistic_sixteen_gap
 
 LOSSES = ["logistic", "squared", "hinge", "squared_hinge", "exponential", "logarithmic", "hellinger"]
 LOSSES += ["absolute", "quantile", "huber", "poisson"]
@@ -50,7 +53,7 @@ def _lanes(x, a, ratio):
 @jit
 def _bank(p, y, a, value, slope, c, gap):
     for i in range(0, p.size, 16):
-        logistic_bank_gap(p, y, a, i, value, slope, c, gap)
+        logistic_sixteen_gap(p, y, a, i, value, slope, c, gap)
 
 
 def test_vectors_have_the_digits_of_scalars():
@@ -95,22 +98,6 @@ def test_the_mixture_is_what_its_formulas_say(loss, kind):
     scale = np.abs(expected[:, 0]).max()
     np.testing.assert_allclose(trace.prediction, expected[:, 0], atol=1e-4 * scale)
     np.testing.assert_allclose(trace.loss, expected[:, 1], rtol=2e-3, atol=1e-5 * expected[:, 1].max())
-
-
-def test_constants_of_python_and_kernel_agree():
-    assert (mixture._GENERIC, mixture._LOGISTIC, mixture._SQUARED) == (
-        _mixture.GENERIC,
-        _mixture.LOGISTIC,
-        _mixture.SQUARED,
-    )
-    labels = (_mixture.PLAIN, _mixture.PROPORTIONAL, _mixture.UNIT, _mixture.CUT)
-    assert labels == (mixture._PLAIN, mixture._PROPORTIONAL, mixture._UNIT, mixture._CUT)
-    for name in ("SEEN", "ROWS", "LARGEST", "LABEL_MEAN", "LOWEST", "HIGHEST", "LABEL_UNIT", "SHARED"):
-        assert getattr(mixture, f"_{name}") == getattr(_mixture, name)
-    for name in ("LOSS", "MIXED", "COUNTED", "GAP", "TRUE", "COLUMNS"):
-        assert getattr(mixture, f"_{name}") == getattr(_mixture, name)
-    assert _mixture.EXPERTS == mixture.EXPERTS == mixture.RATES.size
-    assert mixture._POWERS[_mixture.ZERO_POWER + 3] == 0.125
 
 
 # ------------------------------------------------------------------------------------------ the guarantee
@@ -196,7 +183,7 @@ def assert_bounded(loss, X, y, h, options):
         learner.learn(X, y, h)
     for k in range(learner.n_outputs):
         regret, bound = learner.regret(k), learner.regret_bound(k)
-        total = learner._loss_unit(learner.state) * learner.state.scalars[k, _mixture.COUNTED]
+        total = learner._loss_unit(learner.state) * learner.state.sums[k, layout.COUNTED_LOSS]
         assert regret <= bound + 1e-9 * (bound + abs(total)), (loss, X, y, h, options)  # to the rounding of the sums
 
 
@@ -314,7 +301,7 @@ def test_weights_in_the_mixture():
     first, second = (Mixture("logistic") for _ in range(2))
     first.learn(X[:1], y[:1], [5.0])
     second.learn(X[:1], y[:1], [1e-3])
-    assert first.state.scalars[0, :8] == pytest.approx(second.state.scalars[0, :8])
+    assert first.state.sums[0, :8] == pytest.approx(second.state.sums[0, :8])
 
 
 def test_one_heavy_row_ends_at_its_label():
@@ -478,7 +465,6 @@ def libsvm(tmp_path):
 
 
 def test_learn_and_predict_from_the_shell(libsvm, capsys):
-    from steelyard import cli
 
     data, model = str(libsvm / "cancer"), str(libsvm / "model")
     assert cli.main(["learn", data, "--model", model, "--passes", "2"]) == 0
@@ -499,10 +485,7 @@ def test_learn_and_predict_from_the_shell(libsvm, capsys):
 
 @pytest.mark.parametrize("eta0", ["auto", "0.5"])
 def test_a_streamed_model_is_the_one_learned_at_once(libsvm, eta0, capsys, monkeypatch):
-    from steelyard import cli, text
-
-    whole = text.stream_libsvm
-    monkeypatch.setattr(text, "stream_libsvm", lambda path, **more: whole(path, **more, block_bytes=5000))
+    monkeypatch.setitem(LibsvmSource.__init__.__kwdefaults__, "block_bytes", 5000)
     data, model = str(libsvm / "cancer"), str(libsvm / "model")
     assert cli.main(["learn", data, "--model", model, "--passes", "2", "--no-shuffle", "--eta0", eta0]) == 0
     out, err = capsys.readouterr()
@@ -518,7 +501,6 @@ def test_a_streamed_model_is_the_one_learned_at_once(libsvm, eta0, capsys, monke
 
 def test_a_model_remembers_where_indices_start(tmp_path, capsys):
     """A file without index 0 looks as if it started at 1, whatever the model was learned from."""
-    from steelyard import cli
 
     (tmp_path / "train").write_text("1 0:1\n-1 1:1\n" * 50)
     (tmp_path / "test").write_text("1 1:1\n1 5:2\n")
@@ -532,14 +514,11 @@ def test_a_model_remembers_where_indices_start(tmp_path, capsys):
 
 
 def test_mistakes_at_the_shell(libsvm, capsys, monkeypatch):
-    from steelyard import cli, text
-
     data = str(libsvm / "cancer")
     (libsvm / "empty").write_text("")
     (libsvm / "nan").write_text("1 1:1\n# nothing\n-1 1:2\n" * 20 + "1 1:1\n1 1:1 2:nan\n1 1:1\n")
     assert cli.main(["learn", data, "--model", str(libsvm / "model")]) == 0
-    whole = text.stream_libsvm
-    monkeypatch.setattr(text, "stream_libsvm", lambda path, **more: whole(path, **more, block_bytes=100))
+    monkeypatch.setitem(LibsvmSource.__init__.__kwdefaults__, "block_bytes", 100)
     (libsvm / "many").write_text("".join(f"{i} 1:1\n" for i in range(1500)))
     for arguments, message in [
         (["learn", str(libsvm / "none")], "No such file"),
@@ -550,9 +529,9 @@ def test_mistakes_at_the_shell(libsvm, capsys, monkeypatch):
         (["learn", data, "--eta0", "fast"], "--eta0 must be auto or a number, got 'fast'"),
         (["learn", data, "--loss", "log"], "unknown loss 'log'"),
         (["predict", data, data], "not a Steelyard model file"),
-        (["learn", str(libsvm / "nan")], "nan, example 42, index 2 has the value nan: features must be finite"),
-        (["learn", str(libsvm / "nan"), "--no-shuffle"], "nan, example 42, index 2 has the value nan"),
-        (["predict", str(libsvm / "model"), str(libsvm / "nan")], "nan, example 42, index 2 has the value nan"),
+        (["learn", str(libsvm / "nan")], "nan, line 62, column 7, index 2 has the value nan: features must be finite"),
+        (["learn", str(libsvm / "nan"), "--no-shuffle"], "nan, line 62, column 7, index 2 has the value nan"),
+        (["predict", str(libsvm / "model"), str(libsvm / "nan")], "nan, line 62, column 7, index 2 has the value nan"),
     ]:
         assert cli.main(arguments) == 2
         assert message in capsys.readouterr().err

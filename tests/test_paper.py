@@ -23,10 +23,12 @@ import pytest
 
 import naive
 import steelyard
-from steelyard import cli, datasets, paper, report
-from steelyard.claims import SENTENCES, check, distance, good_rates, sensitivity, width
-from steelyard.schedules import SCHEDULES
-from steelyard.sweeps import SweepResult
+from steelyard import cli
+from steelyard.data import datasets
+from steelyard.experiments import paper, report
+from steelyard.experiments.claims import SENTENCES, check, distance, good_rates, sensitivity, width
+from steelyard.experiments.sweep import SweepResult
+from steelyard.regularizers import SCHEDULES
 from steelyard.updates import UPDATES
 
 RATES = np.logspace(-2, 2, 5)

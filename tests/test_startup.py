@@ -40,7 +40,7 @@ def test_every_public_name_exists():
 
 
 def test_a_second_process_compiles_nothing_for_built_in_losses(tmp_path):
-    code = LEARN + "from steelyard._compile import cache_counts; print(*cache_counts())"
+    code = LEARN + "from steelyard.kernels.compile import cache_counts; print(*cache_counts())"
     first = run(code, NUMBA_CACHE_DIR=str(tmp_path)).stdout.split()
     second = run(code, NUMBA_CACHE_DIR=str(tmp_path)).stdout.split()
     assert int(first[0]) == 0
@@ -51,7 +51,7 @@ def test_a_second_process_compiles_nothing_for_built_in_losses(tmp_path):
 def test_a_users_loss_recompiles_no_kernel(tmp_path):
     mine = """
 import steelyard, numpy as np
-from steelyard._compile import cache_counts
+from steelyard.kernels.compile import cache_counts
 loss = steelyard.CustomLoss(lambda p, y: (p - y) ** {power} / {power}, lambda p, y: (p - y) ** ({power} - 1))
 steelyard.Learner(loss).learn(np.eye(3), np.ones(3))
 print(*cache_counts())

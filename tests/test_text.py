@@ -21,7 +21,16 @@ from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from steelyard import Learner, read_libsvm, scan_libsvm, stream_libsvm
-from steelyard.text import read_with_extent
+from steelyard.data.libsvm import LibsvmSource
+
+
+def read_with_extent(path):
+    source = LibsvmSource(path)
+    rows = source.whole()
+    block = rows.block
+    signed = block.indices.view(block.indices.dtype.str.replace("u", "i"))
+    X = sp.csr_matrix((block.data, signed, block.indptr), shape=(block.n_rows, block.n_features))
+    return X, rows.y, source.extent()
 
 
 def written(folder, text, name="data"):
@@ -241,15 +250,15 @@ def test_indices_at_the_edge_of_32_bits(tmp_path, index, first):
 def test_a_file_that_shrinks_ends_in_rows_or_in_a_sentence(tmp_path):
     """In a process of its own: a mapped file would end it with a signal."""
     code = (
-        "import os, sys, steelyard.text as text\n"
+        "import os, sys, steelyard.data.libsvm as libsvm, steelyard.data.parts as text\n"
         "path, cut = sys.argv[1], []\n"
         "inner = text._parse_in\n"
         "def shrink(*more):\n"
         "    cut or os.truncate(path, 60)\n"
         "    cut.append(1)\n"
         "    return inner(*more)\n"
-        "text._parse_in, text._STRETCH = shrink, 6\n"
-        "print(text.read_libsvm(path)[1].size)\n"
+        "text._parse_in, libsvm.STRETCH = shrink, 6\n"
+        "print(libsvm.read_libsvm(path)[1].size)\n"
     )
     path = written(tmp_path, "1 1:1\n" * 100_000)
     done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True)
@@ -265,7 +274,7 @@ def test_large_files_are_read_in_stretches(tmp_path, monkeypatch):
     lines = [f"{i} " + " ".join(f"{j}:{rng.random():.5g}" for j in range(1, 1 + i % 7)) for i in range(500)]
     path = written(tmp_path, "\n".join(lines))
     whole, y = read_libsvm(path)
-    monkeypatch.setattr("steelyard.text._STRETCH", 64)
+    monkeypatch.setattr("steelyard.data.libsvm.STRETCH", 64)
     monkeypatch.setattr("os.cpu_count", lambda: 7)
     cut, labels = read_libsvm(path)
     np.testing.assert_array_equal(labels, y)
@@ -423,7 +432,7 @@ def test_the_line_of_the_largest_index(tmp_path, monkeypatch):
     path = written(tmp_path, text)
     for block_bytes in (1, 20, 100, 1 << 20):
         assert scan_libsvm(path, block_bytes=block_bytes).largest_line == 62
-    monkeypatch.setattr("steelyard.text._STRETCH", 30)
+    monkeypatch.setattr("steelyard.data.libsvm.STRETCH", 30)
     X, y, extent = read_with_extent(path)
     assert extent.largest_line == 62
     assert (X.shape, y.size) == ((62, 10**8), 62)
@@ -572,7 +581,7 @@ def test_all_readers_agree_with_a_slow_one(tmp_path, text, size, pack, threads):
     rows, wrong, largest_line = slow_read(text)
     first = 0 if any(0 in pairs for _, _, pairs in rows) else 1
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("steelyard.text._STRETCH", size)
+        patch.setattr("steelyard.data.libsvm.STRETCH", size)
         patch.setattr("os.cpu_count", lambda: threads)
         if wrong:
             for read in (read_libsvm, read_with_extent, lambda path: list(stream_libsvm(path, block_bytes=size))):

@@ -16,50 +16,54 @@ if TYPE_CHECKING:
     from steelyard.certificate import Certificate as Certificate
     from steelyard.certificate import PaperBound as PaperBound
     from steelyard.certificate import paper_bound as paper_bound
-    from steelyard.comparators import Hindsight as Hindsight
-    from steelyard.comparators import hindsight as hindsight
+    from steelyard.comparator import Hindsight as Hindsight
+    from steelyard.comparator import hindsight as hindsight
+    from steelyard.data.checks import DataError as DataError
+    from steelyard.data.libsvm import read_libsvm as read_libsvm
+    from steelyard.data.libsvm import scan_libsvm as scan_libsvm
+    from steelyard.data.libsvm import stream_libsvm as stream_libsvm
+    from steelyard.data.source import Extent as Extent
     from steelyard.estimators import OnlineClassifier as OnlineClassifier
     from steelyard.estimators import OnlineRegressor as OnlineRegressor
+    from steelyard.experiments.sweep import SweepResult as SweepResult
+    from steelyard.experiments.sweep import sweep as sweep
+    from steelyard.ftrl import State as State
     from steelyard.learner import Learner as Learner
-    from steelyard.learner import State as State
-    from steelyard.learner import Trace as Trace
     from steelyard.losses import CustomLoss as CustomLoss
     from steelyard.losses import Loss as Loss
     from steelyard.losses import get_loss as get_loss
     from steelyard.mixture import Expert as Expert
     from steelyard.mixture import Mixture as Mixture
-    from steelyard.sweeps import SweepResult as SweepResult
-    from steelyard.sweeps import sweep as sweep
-    from steelyard.text import Extent as Extent
-    from steelyard.text import read_libsvm as read_libsvm
-    from steelyard.text import scan_libsvm as scan_libsvm
-    from steelyard.text import stream_libsvm as stream_libsvm
+    from steelyard.mixture import MixtureState as MixtureState
+    from steelyard.online import Trace as Trace
     from steelyard.updates import step as step
 
 _HOME = {
     "Bank": "bank",
+    "Certificate": "certificate",
+    "CustomLoss": "losses",
+    "DataError": "data.checks",
+    "Expert": "mixture",
+    "Extent": "data.source",
+    "Hindsight": "comparator",
+    "Learner": "learner",
+    "Loss": "losses",
+    "Mixture": "mixture",
+    "MixtureState": "mixture",
     "OnlineClassifier": "estimators",
     "OnlineRegressor": "estimators",
-    "Expert": "mixture",
-    "Learner": "learner",
-    "Mixture": "mixture",
-    "State": "learner",
-    "Trace": "learner",
-    "Certificate": "certificate",
     "PaperBound": "certificate",
-    "paper_bound": "certificate",
-    "CustomLoss": "losses",
-    "Loss": "losses",
-    "Hindsight": "comparators",
+    "State": "ftrl",
+    "SweepResult": "experiments.sweep",
+    "Trace": "online",
     "get_loss": "losses",
-    "hindsight": "comparators",
-    "SweepResult": "sweeps",
-    "Extent": "text",
-    "read_libsvm": "text",
-    "scan_libsvm": "text",
-    "stream_libsvm": "text",
-    "sweep": "sweeps",
+    "hindsight": "comparator",
+    "paper_bound": "certificate",
+    "read_libsvm": "data.libsvm",
+    "scan_libsvm": "data.libsvm",
     "step": "updates",
+    "stream_libsvm": "data.libsvm",
+    "sweep": "experiments.sweep",
 }
 
 __all__ = [*sorted(_HOME), "__version__", "losses"]

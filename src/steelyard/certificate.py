@@ -170,7 +170,7 @@ def paper_bound(
         q, h = np.append(X[i], float(learner.fit_intercept)), float(weight[i])
         p = float(learner.learn(X[i : i + 1], y[i : i + 1], weight[i : i + 1]).prediction[0])
         assert learner.state is not None
-        after_theta, after = learner.state.table.copy(), float(learner._lam()[0])
+        after_theta, after = learner.state.table.copy(), float(learner.lam()[0])
         slope = evaluate(learner.loss, "linearized", p, y[i], 0.0)[1]
         g = h * slope * q
         c = evaluate(learner.loss, learner.update, p, y[i], h * float(q @ q) / lam)[2]

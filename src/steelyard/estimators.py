@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +16,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from steelyard.blocks import as_block, check_labels, check_weights
-from steelyard.learner import Learner, Trace
+from steelyard.data.block import as_block
+from steelyard.data.checks import check_labels, check_weights
+from steelyard.fitting import check_classifies, check_regresses, learn_passes
+from steelyard.learner import Learner
 from steelyard.losses import Array, Loss, get_loss
 from steelyard.mixture import Mixture
-from steelyard.ordering import group_equal_rows, shuffled_visits, visits_in_order
-from steelyard.schedules import Regularizer
+from steelyard.online import OnlineLearner, Progress
+from steelyard.regularizers import Regularizer
 from steelyard.updates import check_update
 
 _CHOSEN_BY_AUTO = {
@@ -36,26 +38,11 @@ _CHOSEN_BY_AUTO = {
 """What ``eta0="auto"`` decides: these parameters must be left at their defaults."""
 
 
-class _Progress(NamedTuple):
-    """The average loss so far, and of how much weight."""
-
-    average: float = float("nan")
-    weight: float = 0.0
-
-    def add(self, trace: Trace) -> _Progress:
-        """The same with what a call of ``learn`` saw."""
-        new = float(trace.weight.sum())
-        if not new > 0.0 or not self.weight > 0.0:
-            return _Progress(trace.average_loss, new) if new > 0.0 else self
-        share = new / (self.weight + new)
-        return _Progress((1.0 - share) * self.average + share * trace.average_loss, self.weight + new)
-
-
 class _Online(BaseEstimator):  # type: ignore[misc]
     """What the classifier and the regressor share: parameters, passes, and a fit that fails without a trace."""
 
-    learner_: Learner
-    _progress: _Progress
+    learner_: OnlineLearner
+    _progress: Progress
 
     def __init__(
         self,
@@ -90,7 +77,7 @@ class _Online(BaseEstimator):  # type: ignore[misc]
         self.verbose = verbose
         self.certificate = certificate
 
-    def _new_learner(self, n_outputs: int = 1) -> Learner:
+    def _new_learner(self, n_outputs: int = 1) -> OnlineLearner:
         if isinstance(self.eta0, str):
             return self._new_mixture(n_outputs)
         return Learner(
@@ -144,31 +131,25 @@ class _Online(BaseEstimator):  # type: ignore[misc]
             row = next(i for i, v in enumerate(np.ravel(y)) if (v != v if nan else v in (np.inf, -np.inf)))
             raise ValueError(f"{error} The first is in row {row}.") from None
 
-    def _run(self, learner: Learner, X: Any, y: Array, weight: Array, factor: Array | None = None) -> None:
-        """All the passes of ``fit``, each in an order of its own that depends on the rows and not on their places.
-
-        ``factor`` multiplies the weights, the same for equal rows: it does not make more visits of them.
-        """
+    def _run(self, learner: OnlineLearner, X: Any, y: Array, weight: Array, factor: Array | None = None) -> None:
+        """All the passes of ``fit``; ``factor`` is what ``class_weight`` multiplies the weights by."""
         if not isinstance(self.passes, Integral) or self.passes < 1:
             raise ValueError(f"passes must be an integer of at least 1, got {self.passes!r}")
-        random = check_random_state(self.random_state)
-        # without shuffling, a given rate takes the rows as they are: no pass over them before
-        grouped = self.shuffle or isinstance(learner, Mixture)
-        block = as_block(X, inspect=grouped or not learner._inspects)
-        groups = group_equal_rows(block, y, weight, neighbours=not self.shuffle) if grouped else None
         self.pass_losses_ = []
-        for done in range(self.passes):
-            order, counted = None, weight
-            if groups is not None and self.shuffle:
-                order, counted = shuffled_visits(groups, len(y), int(random.randint(np.iinfo(np.int32).max)))
-            elif groups is not None:
-                order, counted = visits_in_order(groups, len(y))
-            if factor is not None:
-                counted = counted * factor
-            trace = learner._learn(block, y, counted, order)
-            self.pass_losses_.append(trace.average_loss)
+        traces = learn_passes(
+            learner,
+            as_block(X, inspect=False),
+            y,
+            weight,
+            passes=int(self.passes),
+            shuffle=self.shuffle,
+            random=check_random_state(self.random_state),
+            factor=factor,
+        )
+        for done, trace in enumerate(traces):
             if done == 0:
-                self._progress = _Progress().add(trace)
+                self._progress = Progress().add(trace)
+            self.pass_losses_.append(trace.average_loss)
             if self.verbose:
                 what = "progressive loss" if done == 0 else "average loss, of rows already learned,"
                 print(f"pass {done + 1} of {self.passes}: {what} {trace.average_loss:.6g}")
@@ -379,7 +360,7 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
                 self.classes_ = _distinct(classes)
                 if self.classes_.size < 2:
                     raise ValueError(f"classes must name at least two classes, got {self.classes_.tolist()}")
-                self.learner_, self._progress = self._classifying_learner(), _Progress()
+                self.learner_, self._progress = self._classifying_learner(), Progress()
             elif classes is not None and not np.array_equal(_distinct(classes), self.classes_):
                 given = _distinct(classes).tolist()
                 raise ValueError(f"classes={given} differ from those of the first call, {self.classes_.tolist()}")
@@ -388,13 +369,11 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
             factor = self._class_factors(codes, weight, partial=True)
             if factor is not None:
                 weight = weight * factor
-            self._progress = self._progress.add(self.learner_._learn(as_block(X), self._signs(codes), weight, None))
+            self._progress = self._progress.add(self.learner_.learn_block(as_block(X), self._signs(codes), weight))
         return self
 
-    def _classifying_learner(self) -> Learner:
-        loss = get_loss(self.loss)
-        if loss.invalid_labels(np.array([-1.0, 1.0])).size:
-            raise ValueError(f"the {loss.name} loss takes {loss.domain}: it cannot classify; use OnlineRegressor")
+    def _classifying_learner(self) -> OnlineLearner:
+        check_classifies(get_loss(self.loss))
         return self._new_learner(self.classes_.size if self.classes_.size > 2 else 1)
 
     def _codes(self, y: Any) -> NDArray[np.intp]:
@@ -457,10 +436,7 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
     @available_if(_is_probabilistic)
     def predict_proba(self, X: Any) -> Array:
         """The probability of each class; under one-vs-rest, the classes' own probabilities divided by their sum."""
-        from scipy.special import expit
-
-        scores = self._scores(X)
-        p = expit(scores) if get_loss(self.loss).link == "logistic" else np.clip(scores, 0.0, 1.0)
+        p = get_loss(self.loss).inverse_link(self._scores(X))
         if p.ndim == 1:
             return np.column_stack([1.0 - p, p])
         total = p.sum(axis=1, keepdims=True)
@@ -560,28 +536,22 @@ class OnlineRegressor(RegressorMixin, _Online):  # type: ignore[misc]
             first = not self.__sklearn_is_fitted__()
             X, y = self._validate(X, y, reset=first, y_numeric=True)
             if first:
-                self.learner_, self._progress = self._regressing_learner(), _Progress()
+                self.learner_, self._progress = self._regressing_learner(), Progress()
             labels = check_labels(y, self.learner_.loss, X.shape[0])
-            trace = self.learner_._learn(as_block(X), labels, check_weights(sample_weight, X.shape[0]), None)
+            trace = self.learner_.learn_block(as_block(X), labels, check_weights(sample_weight, X.shape[0]))
             self._progress = self._progress.add(trace)
         return self
 
-    def _regressing_learner(self) -> Learner:
-        loss = get_loss(self.loss)
-        if loss.labels in ("sign", "binary"):
-            raise ValueError(f"the {loss.name} loss takes labels {loss.domain}: use OnlineClassifier")
+    def _regressing_learner(self) -> OnlineLearner:
+        check_regresses(get_loss(self.loss))
         return self._new_learner()
 
     def predict(self, X: Any) -> Array:
         """The predicted target of each row; for the Poisson loss, its mean."""
-        scores = self._scores(X)
-        if get_loss(self.loss).link == "exp":
-            with np.errstate(over="ignore"):
-                scores = np.exp(scores)
-            if not np.isfinite(scores).all():
-                warnings.warn(
-                    "some Poisson means are too large for a float: they are inf", RuntimeWarning, stacklevel=2
-                )
+        with np.errstate(over="ignore"):
+            scores = get_loss(self.loss).inverse_link(self._scores(X))
+        if get_loss(self.loss).link == "exp" and not np.isfinite(scores).all():
+            warnings.warn("some Poisson means are too large for a float: they are inf", RuntimeWarning, stacklevel=2)
         return scores
 
     @property

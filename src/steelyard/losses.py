@@ -44,6 +44,14 @@ class Loss:
     """How a prediction becomes a probability or a mean: ``"logistic"``, ``"identity"``, ``"exp"``, or not at all."""
     threshold: ClassVar[float] = 0.0
     """The prediction at which a classifier changes its mind."""
+    vector_form: ClassVar[str | None] = None
+    """Which compiled step in vectors it has: ``"logistic"``, ``"squared"``, or none."""
+    mixing: ClassVar[str] = "convex"
+    """How experts are mixed: ``"logistic"`` (their probabilities), ``"squared"`` (the aggregating algorithm), or
+    ``"convex"`` (AdaHedge, for any loss)."""
+    label_scale: ClassVar[str]
+    """What happens to slopes where real labels are in another unit: they are ``"proportional"`` to it, ``"constant"``,
+    or proportional up to where the loss is ``"cut"``; ``"none"`` for labels that have no unit. Every loss says it."""
 
     @property
     def parameters(self) -> tuple[float, ...]:
@@ -58,6 +66,14 @@ class Loss:
     def domain(self) -> str:
         """The labels it takes, in words."""
         return _DOMAINS[self.labels][0]
+
+    def inverse_link(self, p: Array) -> Array:
+        """The probability of +1 or the mean that a prediction stands for; the prediction itself where there is none."""
+        if self.link == "logistic":
+            return np.asarray(np.exp(-np.logaddexp(0.0, -p)))
+        if self.link == "identity":
+            return np.clip(p, 0.0, 1.0)
+        return np.asarray(np.exp(p)) if self.link == "exp" else p
 
     def value(self, p: ArrayLike, y: ArrayLike) -> Any:
         """The loss of predicting ``p`` when the label is ``y``."""
@@ -99,14 +115,15 @@ def _require(condition: bool, message: str) -> None:
 class Squared(Loss):
     r""":math:`\tfrac12 (p-y)^2`."""
 
-    name, labels = "squared", "real"
+    name, labels, label_scale = "squared", "real", "proportional"
+    vector_form, mixing = "squared", "squared"
 
 
 @dataclass(frozen=True)
 class Absolute(Loss):
     r""":math:`|p-y|`; the slope at p = y is 0."""
 
-    name, labels = "absolute", "real"
+    name, labels, label_scale = "absolute", "real", "constant"
 
     @property
     def parameters(self) -> tuple[float, ...]:
@@ -121,7 +138,7 @@ class Quantile(Loss):
     """
 
     tau: float = 0.5
-    name, labels = "quantile", "real"
+    name, labels, label_scale = "quantile", "real", "constant"
 
     def __post_init__(self) -> None:
         _require(0.0 < self.tau < 1.0, f"the quantile loss needs 0 < tau < 1, got tau={self.tau}")
@@ -136,7 +153,7 @@ class Huber(Loss):
     r""":math:`\tfrac12 r^2` for :math:`|r| \le \delta`, :math:`\delta(|r|-\delta/2)` beyond, r = p - y."""
 
     delta: float = 1.0
-    name, labels = "huber", "real"
+    name, labels, label_scale = "huber", "real", "cut"
 
     def __post_init__(self) -> None:
         _require(0.0 < self.delta < np.inf, f"the huber loss needs a finite delta > 0, got delta={self.delta}")
@@ -150,41 +167,42 @@ class Huber(Loss):
 class Poisson(Loss):
     r""":math:`e^p - yp` for counts :math:`y \ge 0`; the mean is :math:`e^p`."""
 
-    name, labels, link = "poisson", "count", "exp"
+    name, labels, link, label_scale = "poisson", "count", "exp", "none"
 
 
 @dataclass(frozen=True)
 class Logistic(Loss):
     r""":math:`\ln(1+e^{-yp})`; the probability of +1 is :math:`1/(1+e^{-p})`."""
 
-    name, labels, link = "logistic", "sign", "logistic"
+    name, labels, link, label_scale = "logistic", "sign", "logistic", "none"
+    vector_form, mixing = "logistic", "logistic"
 
 
 @dataclass(frozen=True)
 class Exponential(Loss):
     r""":math:`e^{-yp}`."""
 
-    name, labels = "exponential", "sign"
+    name, labels, label_scale = "exponential", "sign", "none"
 
 
 @dataclass(frozen=True)
 class Hinge(Loss):
     r""":math:`\max(0, 1-yp)`; the slope at yp = 1 is 0."""
 
-    name, labels = "hinge", "sign"
+    name, labels, label_scale = "hinge", "sign", "none"
 
 
 @dataclass(frozen=True)
 class SquaredHinge(Loss):
     r""":math:`\tfrac12 \max(0, 1-yp)^2`."""
 
-    name, labels = "squared_hinge", "sign"
+    name, labels, label_scale = "squared_hinge", "sign", "none"
 
 
 @dataclass(frozen=True)
 class _OfProbability(Loss):
     eps: float = 1e-6
-    labels, link, threshold = "binary", "identity", 0.5
+    labels, link, threshold, label_scale = "binary", "identity", 0.5, "none"
 
     def __post_init__(self) -> None:
         _require(0.0 < self.eps < 1.0, f"the {self.name} loss needs 0 < eps < 1, got eps={self.eps}")
@@ -247,7 +265,7 @@ class CustomLoss(Loss):
     slope: Callable[[float, float], float]  # type: ignore[assignment]
     labels: str = "real"
     infimum: float | None = None
-    name = "custom"
+    name, label_scale = "custom", "none"  # nothing is known of its slopes: labels are taken as they are
 
     def __post_init__(self) -> None:
         for part in ("value", "slope"):

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.blocks import Block, check_finite
-from steelyard.learner import Learner, State
+from steelyard.data.block import Block
+from steelyard.data.memory import lazy_zeros
+from steelyard.kernels import layout
+from steelyard.kernels.layout import EXPERTS
 from steelyard.losses import Array, Loss
+from steelyard.online import OnlineLearner
+from steelyard.updates import check_update
 
-if TYPE_CHECKING:
-    from steelyard.certificate import Certificate
-
-EXPERTS = 8
-RATES = np.concatenate([np.logspace(-1.5, 1.0, 4), np.logspace(-1.0, 1.5, 4)])
+RATES = np.concatenate([np.logspace(-1.5, 1.0, layout.HALF), np.logspace(-1.0, 1.5, layout.HALF)])
 """Four rates under a metric that falls like 1/sqrt(n), and four under one that falls like 1/n."""
 
-_POWERS = np.ldexp(1.0, np.minimum(1100 - np.arange(2201), 1023))  # 2^-k at place 1100 + k
+_POWERS = np.ldexp(1.0, np.minimum(layout.ZERO_POWER - np.arange(layout.POWERS_SIZE), 1023))
+_MIXING = {"convex": layout.MIX_CONVEX, "logistic": layout.MIX_LOGISTIC, "squared": layout.MIX_SQUARED}
+_LABEL_SCALES = {
+    "none": layout.PLAIN,
+    "proportional": layout.PROPORTIONAL,
+    "constant": layout.UNIT,
+    "cut": layout.CUT,
+}
+_CHUNK = 1 << 16  # features that are solved for at a time
 
 
 class Expert(NamedTuple):
@@ -37,7 +44,20 @@ class Expert(NamedTuple):
     """Whether its predictions left the range of floats; it then has no share any more."""
 
 
-class Mixture(Learner):
+class MixtureState(NamedTuple):
+    """Everything that a mixture has learned. A copy of the arrays is a snapshot."""
+
+    table: NDArray[np.float32]
+    """A record for each feature, the intercept's last: see ``kernels.features``."""
+    clocks: Array
+    """What all outputs share: ``kernels.layout.MIX_SEEN`` and after."""
+    sums: Array
+    """One row an output: losses of the mixture and of each expert (``kernels.layout.EVIDENCE`` and after)."""
+    centered: NDArray[np.uint64]
+    """Where the records of the centered features start, as many as ``clocks[CENTERED]`` says."""
+
+
+class Mixture(OnlineLearner):
     """Eight learners in one read of the data, mixed online: no learning rate to choose. See ``docs/theory.md``.
 
     Parameters
@@ -60,40 +80,45 @@ class Mixture(Learner):
     True
     """
 
+    state: MixtureState | None
+
     def __init__(self, loss: str | Loss = "logistic", *, fit_intercept: bool = True, n_outputs: int = 1) -> None:
-        super().__init__(loss, fit_intercept=fit_intercept, n_outputs=n_outputs, certificate=False)
+        super().__init__(loss, fit_intercept=fit_intercept, n_outputs=n_outputs, one_vs_rest=n_outputs > 1)
+        self._kind = _MIXING[self.loss.mixing]
+        self._labels = layout.PLAIN if self.one_vs_rest else _LABEL_SCALES[self.loss.label_scale]
 
-    # ------------------------------------------------------------------------------------------ learning
+    # -------------------------------------------------------------------------------------------------------- state
 
-    @property
-    def _kind(self) -> int:
-        return {"logistic": _LOGISTIC, "squared": _SQUARED}.get(self.loss.name, _GENERIC)
-
-    @property
-    def _labels(self) -> int:
-        """How slopes grow with the labels' scale; labels that are classes have none."""
-        if self._one_vs_rest or self.loss.labels != "real":
-            return _PLAIN
-        return {"squared": _PROPORTIONAL, "absolute": _UNIT, "quantile": _UNIT, "huber": _CUT}.get(
-            self.loss.name, _PLAIN
-        )
-
-    def _empty_state(self, n_features: int) -> State:
-        table = _aligned_zeros((n_features + 1) * self._record)
-        table.reshape(-1, self._record)[-1, self._statistics] = 1.0  # the intercept's scale
-        shared = np.zeros(_SHARED + n_features)
-        if self._labels == _PLAIN:
-            shared[_LOWEST], shared[_HIGHEST] = -1.0, 1.0
-        return State(table, np.zeros((self.n_outputs, _COLUMNS)), shared)
+    def _new_state(self, n_features: int) -> MixtureState:
+        table = lazy_zeros((n_features + 1) * self._record, np.float32)
+        table[-self._record + self._statistics + layout.VARIANCE] = 1.0  # the intercept's scale
+        clocks = np.zeros(layout.MIX_CLOCKS_SIZE)
+        if self._labels == layout.PLAIN:
+            clocks[layout.LOWEST], clocks[layout.HIGHEST] = -1.0, 1.0
+        sums = np.zeros((self.n_outputs, layout.MIX_SUMS_SIZE))
+        return MixtureState(table, clocks, sums, lazy_zeros(n_features, np.uint64))
 
     @property
     def _statistics(self) -> int:
         """Where a feature's own statistics stand in its record, after the parts of the outputs."""
-        return (EXPERTS + 2) * self.n_outputs
+        return layout.OUTPUT_WIDTH * self.n_outputs
 
     @property
     def _record(self) -> int:
-        return -(-(self._statistics + 6) // 16) * 16
+        """Numbers of a record: whole cache lines."""
+        return -(-(self._statistics + layout.STATISTICS_WIDTH) // layout.RECORD_LINE) * layout.RECORD_LINE
+
+    def _record_arrays(self, state: MixtureState) -> list[NDArray[Any]]:
+        return [state.table.reshape(-1, self._record)]
+
+    def _small_arrays(self, state: MixtureState) -> list[NDArray[Any]]:
+        return [state.clocks, state.sums, state.centered[: int(state.clocks[layout.CENTERED])]]
+
+    def _always_touched(self, state: MixtureState) -> NDArray[np.intp]:
+        centered = state.centered[: int(state.clocks[layout.CENTERED])]
+        return np.asarray(centered // np.uint64(self._record), dtype=np.intp)
+
+    # ----------------------------------------------------------------------------------------------------- learning
 
     def _run_kernel(
         self,
@@ -101,27 +126,30 @@ class Mixture(Learner):
         order: NDArray[np.int64],
         y: Array,
         weight: Array,
-        state: State,
+        state: Any,
         prediction: Array,
         loss: Array,
     ) -> int:
-        from steelyard._library import compiled_loss, get_kernel
+        from steelyard.kernels.library import compiled_loss, get_kernel
 
         step, parameters, _ = compiled_loss(self.loss)
         params = parameters.reshape(1, -1).copy()
-        params[0, 0] = self._rules[0]
+        params[0, layout.RULE] = check_update("iwa", self.loss)
         unit = self._label_unit(state, y, weight, order)
         delta = getattr(self.loss, "delta", 1.0) / unit
-        if self._labels == _CUT:
-            params[0, 2] = delta
+        if self._labels == layout.CUT:
+            params[0, layout.OWN] = delta
         longest = int(np.diff(block.indptr).max(initial=0))
-        room = 1 + longest + max(longest, int(state.dual[_CENTERED]))
+        room = 1 + longest + max(longest, int(state.clocks[layout.CENTERED]))
         work = np.empty(4 * room + (8 + self.n_outputs) * EXPERTS)
-        flags = (self.fit_intercept, block.dense, self._one_vs_rest)
-        config = np.array([self._kind, self._labels, *flags, delta, self._record], dtype=np.float64)
-        learn = get_kernel(self._kernel, *block.types)
+        config = np.empty(layout.MIX_CONFIG_SIZE)
+        config[layout.MIX_KIND], config[layout.MIX_LABELS] = self._kind, self._labels
+        config[layout.MIX_INTERCEPT], config[layout.MIX_DENSE] = self.fit_intercept, block.dense
+        config[layout.MIX_CLASSES], config[layout.MIX_DELTA] = self.one_vs_rest, delta
+        config[layout.MIX_WIDTH] = self._record
+        learn = get_kernel("learn_mixture", *block.types)
         rows = (*block.arrays, order, y if unit == 1.0 else y / unit, weight)
-        tables = (state.table, state.table.view(np.float64), *state[1:])
+        tables = (state.table, state.table.view(np.float64), state.sums, state.clocks, state.centered)
         space = (np.empty(room, np.uint64), work)
         stopped = int(learn(step, params, *rows, *tables, config, RATES, _POWERS, *space, prediction, loss))
         if unit != 1.0:
@@ -130,42 +158,25 @@ class Mixture(Learner):
                 loss *= self._loss_unit(state)
         return stopped
 
-    @property
-    def _kernel(self) -> str:
-        return "learn_mixture"
-
-    def _undo(self, block: Block, state: State) -> Callable[[], None]:
-        """A mixture stops at rows that are not finite, and at no others: a small block is rather looked through."""
-        if state.table.size >= block.data.size:
-            check_finite(block)
-            return lambda: None
-        copies = [array.copy() for array in state]
-
-        def undo() -> None:
-            for array, copy in zip(state, copies, strict=True):
-                array[:] = copy
-
-        return undo
-
-    def _label_unit(self, state: State, y: Array, weight: Array, order: NDArray[np.int64]) -> float:
+    def _label_unit(self, state: MixtureState, y: Array, weight: Array, order: NDArray[np.int64]) -> float:
         """The power of two near the first label that is not zero: labels are measured in it, and so of any size."""
-        if self._labels == _PLAIN:
+        if self._labels == layout.PLAIN:
             return 1.0
-        if state.dual[_LABEL_UNIT] == 0.0:
+        if state.clocks[layout.LABEL_UNIT] == 0.0:
             first = np.flatnonzero((y[order] != 0.0) & (weight[order] > 0.0))[:1]
             if not first.size:
                 return 1.0
-            state.dual[_LABEL_UNIT] = np.ldexp(1.0, np.frexp(y[order[first[0]]])[1])
-        return float(state.dual[_LABEL_UNIT])
+            state.clocks[layout.LABEL_UNIT] = np.ldexp(1.0, np.frexp(y[order[first[0]]])[1])
+        return float(state.clocks[layout.LABEL_UNIT])
 
-    def _loss_unit(self, state: State) -> float:
+    def _loss_unit(self, state: MixtureState) -> float:
         """What a loss of 1 in the state is in the user's labels."""
-        unit = float(state.dual[_LABEL_UNIT]) or 1.0
-        return unit if self._labels == _UNIT else unit * unit
+        unit = float(state.clocks[layout.LABEL_UNIT]) or 1.0
+        return unit if self._labels == layout.UNIT else unit * unit
 
-    def _look_for_divergence(self, state: State, *_: Any) -> None:
-        """An expert that leaves the range of floats is retired, and ``bank`` shows it; all of them are worth a word."""
-        for evidence in state.scalars[:, :EXPERTS]:
+    def _check_results(self, state: Any, prediction: Array, order: NDArray[np.int64]) -> None:
+        """An expert that leaves the range of floats is retired, and ``bank`` shows it; warn if all of them are."""
+        for evidence in self._evidence(state):
             if not np.isfinite(evidence).any():
                 warnings.warn(
                     "the labels or weights span more orders of magnitude than single precision holds: all experts of "
@@ -178,21 +189,21 @@ class Mixture(Learner):
     def _options(self) -> dict[str, Any]:
         return {"fit_intercept": self.fit_intercept, "n_outputs": self.n_outputs}
 
-    def predict(self, X: Any) -> Array:
+    def predict_block(self, block: Block) -> Array:
         """The averaged model's prediction for every row, kept within the labels seen where labels have a range."""
-        scores = super().predict(X)
+        scores = super().predict_block(block)
         return scores if self.label_range is None else np.clip(scores, *self.label_range)
 
-    def certify(self, output: int = 0) -> Certificate:
-        """A mixture has a guarantee against its experts (``docs/theory.md``), and no certificate."""
-        raise ValueError("a mixture keeps no certificate: give a learning rate, eta0=1.0 for example, to have one")
+    # -------------------------------------------------------------------------------------------------- the mixture
 
-    # ---------------------------------------------------------------------------------------- the mixture
+    @staticmethod
+    def _evidence(state: MixtureState) -> Array:
+        return state.sums[:, layout.EVIDENCE : layout.EVIDENCE + EXPERTS]
 
     def weights(self, output: int = 0) -> Array:
         """The experts' shares in the mixture."""
         state = self._learned()
-        evidence = state.scalars[output, :EXPERTS]
+        evidence = self._evidence(state)[output]
         alive = np.isfinite(evidence)
         if not alive.any():
             return np.full(EXPERTS, 1.0 / EXPERTS)
@@ -204,28 +215,28 @@ class Mixture(Learner):
 
     def _mixing_rate(self, output: int) -> float:
         state = self._learned()
-        shared = state.dual
-        largest = max(shared[_LARGEST], 1.0)
-        if self._kind == _LOGISTIC:
+        clocks = state.clocks
+        largest = max(clocks[layout.LARGEST], 1.0)
+        if self._kind == layout.MIX_LOGISTIC:
             return float(1.0 / largest)
-        if self._kind == _SQUARED:
-            width = shared[_HIGHEST] - shared[_LOWEST]
+        if self._kind == layout.MIX_SQUARED:
+            width = clocks[layout.HIGHEST] - clocks[layout.LOWEST]
             return float(4.0 / (width * width * largest)) if width > 0.0 else 1.0
-        gap = float(state.scalars[output, _GAP])
-        return float(np.log(EXPERTS)) / gap if gap > 1e-300 else np.inf
+        cost = float(state.sums[output, layout.MIXING_COST])
+        return float(np.log(EXPERTS)) / cost if cost > 1e-300 else np.inf
 
     def bank(self, output: int = 0) -> list[Expert]:
         """Every expert: its rate, its loss so far, its share in the mixture."""
         state = self._learned()
-        seen = state.dual[_SEEN]
-        retired = ~np.isfinite(state.scalars[output, :EXPERTS])
+        seen = state.clocks[layout.MIX_SEEN]
+        retired = ~np.isfinite(self._evidence(state)[output])
         with np.errstate(over="ignore", invalid="ignore"):
-            losses = self._loss_unit(state) * (state.scalars[output, _LOSS : _LOSS + EXPERTS] / (seen or np.nan))
+            losses = self._loss_unit(state) * (state.sums[output, layout.EXPERT_LOSS :][:EXPERTS] / (seen or np.nan))
         shares = self.weights(output)
         return [
             Expert(
                 float(RATES[k]),
-                "1/sqrt(n)" if k < EXPERTS // 2 else "1/n",
+                "1/sqrt(n)" if k < layout.HALF else "1/n",
                 float("inf") if retired[k] else float(losses[k]),
                 float(shares[k]),
                 bool(retired[k]),
@@ -239,81 +250,70 @@ class Mixture(Learner):
         Experts that were retired do not count; where all of them were, it is -inf.
         """
         state = self._learned()
-        s = state.scalars[output]
-        evidence = s[:EXPERTS]
-        losses = s[_TRUE : _TRUE + EXPERTS] if self._kind == _SQUARED else evidence
+        sums, evidence = state.sums[output], self._evidence(state)[output]
+        losses = sums[layout.COUNTED_EXPERT_LOSS :][:EXPERTS] if self._kind == layout.MIX_SQUARED else evidence
         best = losses[np.isfinite(evidence)].min(initial=np.inf)
-        if s[_COUNTED] == best:  # both infinite, too
+        if sums[layout.COUNTED_LOSS] == best:  # both infinite, too
             return 0.0
-        return self._loss_unit(state) * float(s[_COUNTED] - best)
+        return self._loss_unit(state) * float(sums[layout.COUNTED_LOSS] - best)
 
     def regret_bound(self, output: int = 0) -> float:
         """What :meth:`regret` cannot exceed, whatever the data: see ``docs/theory.md``."""
         state = self._learned()
-        largest = float(state.dual[_LARGEST])
-        if self._kind == _LOGISTIC:
+        largest = float(state.clocks[layout.LARGEST])
+        if self._kind == layout.MIX_LOGISTIC:
             return largest * float(np.log(EXPERTS))
-        if self._kind == _SQUARED:
-            width = float(state.dual[_HIGHEST] - state.dual[_LOWEST])
+        if self._kind == layout.MIX_SQUARED:
+            width = float(state.clocks[layout.HIGHEST] - state.clocks[layout.LOWEST])
             return self._loss_unit(state) * largest * width * width * (float(np.log(EXPERTS)) / 4.0 + 0.5)
-        return self._loss_unit(state) * 2.0 * float(state.scalars[output, _GAP])
+        return self._loss_unit(state) * 2.0 * float(state.sums[output, layout.MIXING_COST])
 
-    def _learned(self) -> State:
-        if self.state is None:
-            raise ValueError("this learner has not learned anything yet: call learn first")
-        return self.state
-
-    def _solve_coefficients(self, state: State) -> Array:
+    def _solve_coefficients(self, state: Any) -> Array:
         """The averaged model: every expert's weights by its share, with the centers moved into the intercept."""
         records = state.table.reshape(-1, self._record)
-        units = np.ldexp(1.0, -records[:, self._statistics + 1].astype(int))
-        wide = state.table.view(np.float64).reshape(-1, self._record // 2)[:-1]
-        count, mean = wide[:, self._statistics // 2 + 1], wide[:, self._statistics // 2 + 2]
-        centered = (count == state.dual[_SEEN]) & ~np.isnan(mean)
-        coef = np.empty((records.shape[0], self.n_outputs))
-        for c in range(self.n_outputs):
-            share = np.where(np.isfinite(state.scalars[c, :EXPERTS]), self.weights(c), 0.0)
-            used = np.flatnonzero(share)
-            weights = records[:, EXPERTS * c + used].astype(np.float64) * units[:, None]
-            coef[:, c] = weights @ share[used]
-            late = used >= EXPERTS // 2  # the experts who read centered features
-            coef[-1, c] -= mean[centered] @ (weights[:-1][centered][:, late] @ share[used][late])
-        if self._labels != _PLAIN:
-            coef[-1] += state.dual[_LABEL_MEAN]
-            coef *= state.dual[_LABEL_UNIT] or 1.0
+        doubles = state.table.view(np.float64).reshape(-1, self._record // 2)
+        wide = self._statistics // 2 + 1  # n and the mean
+        shares = [np.where(np.isfinite(e), self.weights(c), 0.0) for c, e in enumerate(self._evidence(state))]
+        coef = np.zeros((records.shape[0], self.n_outputs))
+        offset = np.zeros(self.n_outputs)
+        for start in range(0, len(records), _CHUNK):
+            part = slice(start, min(start + _CHUNK, len(records)))
+            if not records[part, self._statistics + layout.VARIANCE].any():
+                continue  # features that were never seen
+            units = np.ldexp(1.0, -records[part, self._statistics + layout.EXPONENT].astype(int))
+            count, mean = doubles[part, wide], doubles[part, wide + 1]
+            centered = (count == state.clocks[layout.MIX_SEEN]) & ~np.isnan(mean)
+            centered[len(records) - 1 - start :] = False  # the intercept
+            for c, share in enumerate(shares):
+                used = np.flatnonzero(share)
+                weights = records[part, EXPERTS * c + used].astype(np.float64) * units[:, None]
+                coef[part, c] = weights @ share[used]
+                late = used >= layout.HALF  # the experts who read centered features
+                offset[c] += mean[centered] @ (weights[centered][:, late] @ share[used][late])
+        coef[-1] -= offset
+        if self._labels != layout.PLAIN:
+            coef[-1] += state.clocks[layout.LABEL_MEAN]
+            coef *= state.clocks[layout.LABEL_UNIT] or 1.0
         return coef
 
     @property
     def label_range(self) -> tuple[float, float] | None:
         """The lowest and highest label seen, where predictions are kept between them."""
-        if self._labels == _PLAIN:
+        if self._labels == layout.PLAIN:
             return None
-        shared = self._learned().dual
-        unit = float(shared[_LABEL_UNIT]) or 1.0
-        return float(shared[_LOWEST]) * unit, float(shared[_HIGHEST]) * unit
+        clocks = self._learned().clocks
+        unit = float(clocks[layout.LABEL_UNIT]) or 1.0
+        return float(clocks[layout.LOWEST]) * unit, float(clocks[layout.HIGHEST]) * unit
 
     @property
     def progressive_loss_(self) -> float:
         """The weighted average of the mixture's loss of every example before it was learned, over all calls."""
-        if self.state is None or not self.state.dual[_SEEN] > 0.0:
+        if self.state is None or not self.state.clocks[layout.MIX_SEEN] > 0.0:
             return float("nan")
-        return self._loss_unit(self.state) * float(self.state.scalars[:, _MIXED].mean() / self.state.dual[_SEEN])
+        return self._loss_unit(self.state) * float(
+            self.state.sums[:, layout.MIXED_LOSS].mean() / self.state.clocks[layout.MIX_SEEN]
+        )
 
     def __repr__(self) -> str:
-        seen = "nothing learned" if self.state is None else f"{int(self.state.dual[_ROWS])} rows learned"
+        seen = "nothing learned" if self.state is None else f"{int(self.state.clocks[layout.MIX_ROWS])} rows learned"
         return f"<Mixture {self.loss.name}: {seen}>"
-
-
-def _aligned_zeros(size: int) -> NDArray[np.float32]:
-    """Zeros that start with a cache line, so that a record takes no line more than it needs."""
-    block = np.empty(size + 16, np.float32)  # np.zeros would not ask for huge pages
-    block.fill(0.0)
-    skip = (-block.ctypes.data % 64) // 4
-    return block[skip : skip + size]
-
-
-# As in _mixture, which cannot be imported here without Numba (a test compares them).
-_GENERIC, _LOGISTIC, _SQUARED = 0, 1, 2
-_PLAIN, _PROPORTIONAL, _UNIT, _CUT = 0, 1, 2, 3
-_SEEN, _ROWS, _CENTERED, _, _LARGEST, _LABEL_MEAN, _, _LOWEST, _HIGHEST, _LABEL_UNIT, _SHARED = range(11)
-_LOSS, _MIXED, _COUNTED, _GAP, _TRUE, _COLUMNS = 8, 16, 17, 18, 19, 27

@@ -36,7 +36,8 @@ def check_update(update: str, loss: Loss) -> float:
 
 def evaluate(loss: Loss, update: str, p: ArrayLike, y: ArrayLike, a: ArrayLike) -> tuple[Any, Any, Any, Any]:
     """(value, slope, c, gap), broadcast; the gap is value(p) + conjugate(c) - c*p."""
-    from steelyard._library import compiled_loss, get_kernel
+    from steelyard.kernels import layout
+    from steelyard.kernels.library import compiled_loss, get_kernel
 
     rule = check_update(update, loss)
     p, y, a = np.broadcast_arrays(np.asarray(p, float), np.asarray(y, float), np.asarray(a, float))
@@ -48,7 +49,7 @@ def evaluate(loss: Loss, update: str, p: ArrayLike, y: ArrayLike, a: ArrayLike) 
     _refuse(~((a >= 0.0) & (a < np.inf)), a, "a", "a finite number >= 0")
     step, parameters, _ = compiled_loss(loss)
     params = parameters.copy()
-    params[:2] = rule, 1.0
+    params[[layout.RULE, layout.WANTS_GAP]] = rule, 1.0
     out = np.empty((p.size, 4))
     flat = (np.ascontiguousarray(v).reshape(-1) for v in (p, y, a))
     get_kernel("evaluate")(step, params[None], *flat, out.reshape(-1))
@@ -67,7 +68,7 @@ def _refuse(bad: Any, values: Any, name: str, wanted: str) -> None:
 
 def conjugate(loss: Loss, s: ArrayLike, y: ArrayLike) -> Any:
     """The convex conjugate of a loss, broadcast."""
-    from steelyard._library import compiled_conjugate, compiled_loss, get_kernel
+    from steelyard.kernels.library import compiled_conjugate, compiled_loss, get_kernel
 
     s, y = np.broadcast_arrays(np.asarray(s, float), np.asarray(y, float))
     out = np.empty(s.size)

@@ -1,0 +1,163 @@
+"""``steelyard learn``: one shell command from a file to a model."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import TYPE_CHECKING, Any
+
+from steelyard.cli.common import check_least, input_path, progress_bar, told_of
+
+if TYPE_CHECKING:
+    from steelyard.data.source import Extent, Source
+    from steelyard.losses import Array
+    from steelyard.online import OnlineLearner
+
+
+def add_parser(commands: Any) -> None:
+    """The options of the command."""
+    parser = commands.add_parser(
+        "learn",
+        help="learn a model from a LIBSVM file",
+        description="Learn a linear model from a LIBSVM file (plain, .gz, .bz2 or .xz): no learning rate needed.",
+    )
+    parser.add_argument("data", type=input_path, metavar="DATA", help="LIBSVM file; - is standard input")
+    parser.add_argument("--model", metavar="FILE", help="where to keep the model, for `steelyard predict`")
+    parser.add_argument(
+        "--task", choices=("classification", "regression"), help="default: classification for two labels"
+    )
+    parser.add_argument("--loss", help="default: logistic for classification, squared for regression")
+    parser.add_argument(
+        "--eta0", default="auto", metavar="RATE", help="initial learning rate (default: auto, none needed)"
+    )
+    parser.add_argument("--passes", type=int, default=1, metavar="N", help="passes over the data (default 1)")
+    parser.add_argument(
+        "--no-shuffle",
+        dest="shuffle",
+        action="store_false",
+        help="take the rows as they stand, block by block: in constant memory, however large the file",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the order of rows (default 0)")
+    parser.set_defaults(run=run, interrupted="nothing was learned, and no model was written")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Learn, keep the model, and say how it went."""
+    from steelyard.data.libsvm import LibsvmSource
+    from steelyard.fitting import new_learner
+
+    eta0 = _check_options(options)
+    source = LibsvmSource(options.data)
+    rows = source.whole() if options.shuffle else None
+    extent = source.extent()
+    if not extent.rows:
+        raise ValueError(f"{options.data} has no rows")
+    classes = extent.labels
+    task = options.task or ("classification" if classes is not None and classes.size == 2 else "regression")
+    loss = options.loss or ("logistic" if task == "classification" else "squared")
+    if task == "regression":
+        classes = None
+    elif classes is None:
+        raise ValueError(f"{options.data} has too many different labels for a classification")
+    elif classes.size < 2:
+        raise ValueError(f"{options.data} has one label only, {classes[0]:g}: a classifier needs at least two")
+    learner = new_learner(loss, eta0, classes=None if classes is None else classes.size)
+    try:
+        losses = (
+            _learn_whole(learner, source, rows, classes, options)
+            if rows
+            else _learn_stream(learner, source, extent, classes, options)
+        )
+    except MemoryError as error:
+        raise MemoryError(
+            f"{error}. {options.data} has {extent.n_features} features; is the largest index, in line "
+            f"{extent.largest_line}, a mistake?"
+        ) from None
+    if options.model:  # before anything is printed: the reader of a pipe may go
+        learner.notes = {"classes": None if classes is None else classes.tolist(), "zero_based": extent.zero_based}
+        learner.save(options.model)
+    _report(options, learner, extent, task, loss, losses)
+    return 0
+
+
+def _check_options(options: argparse.Namespace) -> float | str:
+    """The learning rate; the rest is refused here or is right."""
+    try:
+        eta0 = options.eta0 if options.eta0 == "auto" else float(options.eta0)
+    except ValueError:
+        raise ValueError(f"--eta0 must be auto or a number, got {options.eta0!r}") from None
+    check_least(options, passes=1, seed=0)
+    if options.model and not os.access(os.path.dirname(os.path.abspath(options.model)), os.W_OK):
+        raise ValueError(f"--model {options.model}: its folder is not there, or may not be written to")
+    if options.model and os.path.isdir(options.model):
+        raise ValueError(f"--model {options.model} is a folder: name a file")
+    return eta0
+
+
+def _learn_whole(
+    learner: OnlineLearner, source: Source, rows: Any, classes: Array | None, options: argparse.Namespace
+) -> list[float]:
+    """All the passes over rows in memory, shuffled; returns the average loss of each."""
+    import numpy as np
+
+    from steelyard.fitting import learn_passes, targets
+
+    with told_of(source):
+        traces = learn_passes(
+            learner,
+            rows.block,
+            targets(rows.y, classes, learner.loss),
+            rows.weight,
+            passes=options.passes,
+            shuffle=True,
+            random=np.random.RandomState(options.seed),
+        )
+        return [trace.average_loss for trace in traces]
+
+
+def _learn_stream(
+    learner: OnlineLearner, source: Source, extent: Extent, classes: Array | None, options: argparse.Namespace
+) -> list[float]:
+    """All the passes over a file, block by block."""
+    from steelyard.fitting import targets
+    from steelyard.online import Progress
+
+    losses: list[float] = []
+    total = extent.rows * options.passes
+    with progress_bar() as bar:
+        for _ in range(options.passes):
+            progress = Progress()
+            for block, y, weight, before in source.blocks():
+                with told_of(source, before):
+                    trace = learner.learn_block(block, targets(y, classes, learner.loss), weight, keep=False)
+                progress = progress.add(trace)
+                if bar:
+                    bar("rows", len(losses) * extent.rows + before + y.size, total)
+            losses.append(progress.average)
+    return losses
+
+
+def _report(
+    options: argparse.Namespace, learner: OnlineLearner, extent: Extent, task: str, loss: str, losses: list[float]
+) -> None:
+    from steelyard.mixture import Mixture
+
+    print(f"{options.data}: {task}, {extent.rows} rows, {extent.n_features} features, {loss} loss")
+    labels = extent.labels
+    guessed = options.task is None and task == "regression"
+    if guessed and labels is not None and labels.size > 1 and (labels == labels.round()).all():
+        print(f"(its {labels.size} labels are whole numbers: if they are classes, say --task classification)")
+    if learner.n_outputs > 1:
+        print(f"{learner.n_outputs} classes, each against the rest")
+    elif isinstance(learner, Mixture):
+        print("\n      rate  falls like       loss  share")
+        for each in learner.bank():
+            shown = "retired" if each.retired else f"{each.loss:.4g}"
+            print(f"{each.eta0:10.4g}  {each.decay:>10s}  {shown:>9s}  {each.weight:5.3f}")
+    mixed = " of the mixture" if isinstance(learner, Mixture) else ""
+    half = ", (p - y)^2 / 2" if loss == "squared" else ""
+    print(f"\nprogressive loss{mixed}: {losses[0]:.6g} (each row's before it was learned, averaged{half})")
+    if len(losses) > 1:
+        print(f"average loss in pass {len(losses)}: {losses[-1]:.6g} (of rows that were learned before)")
+    if options.model:
+        print(f"the model: {options.model}")

@@ -1,0 +1,52 @@
+"""``steelyard``: its commands, and what it says when something is wrong."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from steelyard import __version__
+from steelyard.cli import certify, data, learn, paper, predict
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run ``steelyard`` with the given arguments and return its exit code."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if not hasattr(options, "run"):
+        parser.print_help()
+        return 0
+    try:
+        return int(options.run(options))
+    except BrokenPipeError:  # the reader of our output has gone, as in `steelyard data list | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except MemoryError as error:
+        return _complain(f"not enough memory: {error}")
+    except OSError as error:
+        known = error.filename is not None and error.strerror is not None
+        return _complain(f"{error.filename}: {error.strerror}" if known else str(error))
+    except (ValueError, ImportError) as error:
+        return _complain(str(error))
+    except KeyboardInterrupt:
+        print(f"steelyard: interrupted; {options.interrupted}", file=sys.stderr)
+        return 130
+
+
+def _complain(message: str) -> int:
+    print(f"steelyard: {message}", file=sys.stderr)
+    return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="steelyard", description="Online linear learning with exact importance weights."
+    )
+    parser.add_argument("--version", action="version", version=f"steelyard {__version__}")
+    parser.set_defaults(interrupted="nothing was written")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for command in (learn, predict, paper, certify, data):
+        command.add_parser(commands)
+    return parser

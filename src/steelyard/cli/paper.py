@@ -1,0 +1,66 @@
+"""``steelyard paper``: the paper's experiments, with figures and a page."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from steelyard.cli.common import check_folder, check_least, progress_bar
+from steelyard.regularizers import SCHEDULES
+
+
+def add_parser(commands: Any) -> None:
+    """The options of the command."""
+    parser = commands.add_parser(
+        "paper",
+        help="run the paper's experiments and write figures and a page",
+        description="Run the paper's experiments (section 4): loss against initial learning rate for four updates.",
+    )
+    parser.add_argument(
+        "--sets", nargs="+", metavar="DATA", help="data sets by name (`steelyard data list`), or LIBSVM files"
+    )
+    parser.add_argument("--data", metavar="DIR", help="folder with LIBSVM files; then the default is six LIBSVM sets")
+    parser.add_argument(
+        "--schedule",
+        default="gap",
+        choices=tuple(SCHEDULES),
+        help="of the rates (default gap, a reading of the paper's, which it does not print)",
+    )
+    parser.add_argument(
+        "--readings",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="also run a few shuffles under the other schedules, to see which verdicts depend on it (default: yes)",
+    )
+    parser.add_argument("--rates", type=int, default=25, metavar="N", help="rates between 1e-3 and 1e3 (default 25)")
+    parser.add_argument("--repeats", type=int, default=10, metavar="N", help="shuffles (default 10)")
+    parser.add_argument("--jobs", type=int, default=-1, metavar="N", help="processes (default: one a core)")
+    parser.add_argument("--seed", type=int, default=0, help="of the shuffles (default 0)")
+    parser.add_argument("--output", default="paper", metavar="DIR", help="where the results go (default: paper)")
+    parser.set_defaults(run=run, interrupted="what was finished is kept, and the same command goes on from there")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the experiments and write the page."""
+    import numpy as np
+
+    from steelyard.data import datasets
+    from steelyard.experiments import paper
+
+    check_least(options, rates=2, repeats=1, seed=0)
+    if options.jobs == 0:
+        raise ValueError("--jobs must be a number of processes, or -1 for one a core, got 0")
+    check_folder(options.data)
+    names = options.sets or list(datasets.EMBEDDED if options.data is None else paper.LIBSVM_DEFAULT)
+    rates = tuple(float(rate) for rate in np.logspace(-3, 3, options.rates))
+    settings = paper.Settings(rates, schedule=options.schedule, repeats=options.repeats, seed=options.seed)
+    from steelyard.experiments import report  # before the work: it needs matplotlib, which may be missing
+
+    runs = [settings, *(paper.readings(settings) if options.readings else ())]
+    with progress_bar() as progress:
+        results, *others = paper.run_all(
+            names, runs, options.output, data=options.data, n_jobs=options.jobs, progress=progress
+        )
+    claims = report.write(options.output, results, settings, report.source_of(names), others)
+    print(f"{options.schedule} schedule: {report.summary(claims)}. The page: {options.output}/index.html")
+    return 0

@@ -1,0 +1,298 @@
+"""The LIBSVM text format → matrices and labels, at the speed of the disk: all at once, or block by block."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import stat
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import numpy as np
+
+from steelyard.data.block import Block
+from steelyard.data.files import check_size, read_blocks
+from steelyard.data.parts import STRETCH, Joined, Part, Range, columns_of, join_parts, parsed_parts, widest
+from steelyard.data.source import Extent, Rows, Source, few_labels
+from steelyard.losses import Array
+
+_BLOCK = 1 << 24  # bytes of a file that are parsed at a time, in a stream
+_KEPT = 1 << 27  # bytes of parsed rows that a source keeps, so that a file of usual size is parsed once
+
+
+def read_libsvm(
+    path: str | os.PathLike[str],
+    *,
+    n_features: int | None = None,
+    zero_based: bool | Literal["auto"] = "auto",
+    query_id: bool = False,
+) -> tuple[Any, ...]:
+    """Read a LIBSVM / SVMlight file.
+
+    Each line is ``label index:value index:value …``, with an optional ``qid:number`` and ``# comment``. Indices may
+    come in any order and go beyond 2^31. Files called .gz, .bz2 or .xz are decompressed.
+
+    Parameters
+    ----------
+    path : file to read, or a pipe
+    n_features : int, optional
+        Columns of the result; by default the largest index decides.
+    zero_based : bool or "auto"
+        Whether the first column is index 0. ``auto`` takes it to be 1 unless an index 0 occurs.
+    query_id : bool
+        Also return the qid of each row, -1 where there is none.
+
+    Returns
+    -------
+    X : scipy.sparse.csr_matrix of float64, with sorted indices
+    y : labels, float64
+    qid : int64, with ``query_id=True``
+
+    Raises
+    ------
+    ValueError
+        Naming file, line, column and token of the first thing that is wrong.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, steelyard
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.libsvm")
+    >>> _ = path.write_text("1 1:0.5 3:2e-1  # a comment\\n-1 2:4\\n")
+    >>> X, y = steelyard.read_libsvm(path)
+    >>> X.toarray()
+    array([[0.5, 0. , 0.2],
+           [0. , 4. , 0. ]])
+    >>> y
+    array([ 1., -1.])
+    """
+    n_features, zero_based = _checked_features(n_features), _checked_base(zero_based)
+    parts = list(parsed_parts(path, STRETCH, query=query_id))
+    columns, base = columns_of(widest([part.range for part in parts]), n_features, zero_based, os.fspath(path))
+    joined = join_parts(parts, columns, base, query_id)
+    X = _matrix(joined, columns)
+    return (X, joined.y, joined.query) if query_id else (X, joined.y)
+
+
+def _matrix(joined: Joined, columns: int) -> Any:
+    from scipy.sparse import csr_matrix
+
+    return csr_matrix((joined.values, joined.indices, joined.indptr), shape=(joined.y.size, columns))
+
+
+def stream_libsvm(
+    path: str | os.PathLike[str],
+    *,
+    n_features: int | Literal["auto"] | None = "auto",
+    zero_based: bool | Literal["auto"] = "auto",
+    block_bytes: int = _BLOCK,
+) -> Iterator[tuple[Any, Array]]:
+    """Read a LIBSVM / SVMlight file block by block, in constant memory.
+
+    Parameters
+    ----------
+    path : file to read, or a pipe
+    n_features : int, "auto" or None
+        Columns of every block. With ``auto``, :func:`scan_libsvm` goes through the file first to find it; a pipe can be
+        read only once, so it needs a number. With None, each block has as many columns as its own largest index needs,
+        which is for those who cut or widen the blocks themselves: a learner wants the same columns in all of them.
+    zero_based : bool or "auto"
+        Whether the first column is index 0, rather than 1. ``auto`` takes it from the scan where there is one
+        (``n_features="auto"``), and is False otherwise.
+    block_bytes : int
+        Bytes of text that are parsed at a time.
+
+    Yields
+    ------
+    X, y : as :func:`read_libsvm` returns them, for some rows
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, steelyard
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.libsvm")
+    >>> _ = path.write_text("1 1:0.5 3:2e-1\\n-1 2:4\\n")
+    >>> learner = steelyard.Learner("logistic")
+    >>> for X, y in steelyard.stream_libsvm(path):
+    ...     _ = learner.learn(X, y)
+    """
+    source = LibsvmSource(path, n_features=n_features, zero_based=zero_based, block_bytes=block_bytes, kept_bytes=0)
+    if n_features == "auto" and _is_read_once(path):
+        raise ValueError(
+            f"{os.fspath(path)} is a pipe or a device, which can be read only once: say how many columns there are "
+            "with n_features=, or read it whole with read_libsvm"
+        )
+    return ((X, y) for X, y, _ in source)
+
+
+def scan_libsvm(path: str | os.PathLike[str], *, block_bytes: int = _BLOCK) -> Extent:
+    """Read a LIBSVM file once, in constant memory, to see how large it is.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, steelyard
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.libsvm")
+    >>> _ = path.write_text("1 1:0.5 3:2e-1\\n-1 2:4\\n")
+    >>> steelyard.scan_libsvm(path)
+    Extent(rows=2, n_features=3, zero_based=False, labels=array([-1.,  1.]), largest_line=1)
+    """
+    return LibsvmSource(path, block_bytes=block_bytes, kept_bytes=0).extent()
+
+
+class LibsvmSource(Source):
+    """A LIBSVM file as a source of rows; all weights are 1.
+
+    Parameters
+    ----------
+    path : file to read, or a pipe
+    n_features, zero_based, block_bytes : as for :func:`stream_libsvm`
+    kept_bytes : int
+        Up to so many bytes of parsed rows are kept: a file of that size is parsed once, a larger one once for
+        :meth:`extent` and once for each pass. What can be read only once is kept whole.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from steelyard.data.libsvm import LibsvmSource
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.libsvm")
+    >>> _ = path.write_text("1 1:0.5 3:2e-1\\n\\n-1 2:4\\n")
+    >>> source = LibsvmSource(path)
+    >>> source.extent().n_features, source.place(1)
+    (3, 'line 3')
+    >>> for X, y, w in source:
+    ...     print(X.toarray(), y, w)
+    [[0.5 0.  0.2]
+     [0.  4.  0. ]] [ 1. -1.] [1. 1.]
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        n_features: int | Literal["auto"] | None = "auto",
+        zero_based: bool | Literal["auto"] = "auto",
+        block_bytes: int = _BLOCK,
+        kept_bytes: float = _KEPT,
+    ) -> None:
+        check_size(block_bytes, "block_bytes")
+        self.name = os.fspath(path)
+        self._path, self._block_bytes = path, int(block_bytes)
+        self._zero_based = _checked_base(zero_based)
+        self._scans = isinstance(n_features, str) and n_features == "auto"
+        self._n_features = None if self._scans else _checked_features(n_features)
+        self._kept_bytes = math.inf if kept_bytes and _is_read_once(path) else kept_bytes
+        self._kept: list[Part] | None = None
+        self._found: Range | None = None
+        self._rows, self._labels = 0, np.empty(0)
+        self._many_labels = False
+
+    def extent(self) -> Extent:
+        found = self._scan()
+        columns, base = columns_of(found, None, self._zero_based, self.name)
+        labels = None if self._many_labels else self._labels
+        return Extent(self._rows, columns, base == 0, labels, found.largest_line)
+
+    def _scan(self) -> Range:
+        """Go through the file once, keeping what is parsed as long as it is not too much."""
+        if self._found is not None:
+            return self._found
+        self._rows, found, size = 0, Range(), 0
+        self._kept = [] if self._kept_bytes > 0 else None
+        stretch = min(self._block_bytes, STRETCH)
+        for part in parsed_parts(self._path, stretch, only_labels=lambda: self._kept is None):
+            self._rows += part.y.size
+            if not self._many_labels:
+                labels = few_labels(np.union1d(self._labels, part.y))
+                self._many_labels, self._labels = labels is None, np.empty(0) if labels is None else labels
+            found = widest([found, part.range])
+            if self._kept is not None:
+                self._kept.append(part)
+                size += part.nbytes
+                if size > self._kept_bytes:
+                    self._kept = None
+        self._found = found
+        return found
+
+    def blocks(self) -> Iterator[Rows]:
+        n_features, zero_based = self._n_features, self._zero_based is True
+        if self._scans:
+            n_features, base = columns_of(self._scan(), None, self._zero_based, self.name)
+            zero_based = base == 0
+        before = 0
+        for parts in self._block_parts():
+            found = widest([part.range for part in parts])
+            columns, base = columns_of(found, n_features, zero_based, self.name)
+            rows = self._joined(parts, columns, base, before)
+            before += rows.y.size
+            yield rows
+
+    def _block_parts(self) -> Iterator[list[Part]]:
+        """The parts of the file, as many together as make a block."""
+        parts: list[Part] = []
+        kept = self._kept
+        size = min(self._block_bytes, STRETCH)
+        for part in parsed_parts(self._path, size) if kept is None else kept:
+            parts.append(part)
+            if sum(each.size for each in parts) >= self._block_bytes:
+                yield parts
+                parts = []
+        if parts:
+            yield parts
+
+    def whole(self) -> Rows:
+        self._kept_bytes = math.inf
+        found = self._scan()
+        if self._kept is None:
+            self._kept = list(parsed_parts(self._path, STRETCH))
+        columns, base = columns_of(found, self._n_features, self._zero_based, self.name)
+        parts, self._kept = self._kept, None
+        return self._joined(parts, columns, base, 0)
+
+    @staticmethod
+    def _joined(parts: list[Part], columns: int, base: int, before: int) -> Rows:
+        joined = join_parts(list(parts), columns, base)
+        unsigned = joined.indices.view(f"u{joined.indices.itemsize}")
+        block = Block(joined.values, unsigned, joined.indptr.astype(np.uint64), columns, False)
+        return Rows(block, joined.y, np.ones(joined.y.size), before)
+
+    def place(self, row: int, column: int | None = None) -> str:
+        if _is_read_once(self._path):
+            return f"example {row + 1}"
+        lines = 0
+        for content in read_blocks(self._path, STRETCH):
+            for line in content.splitlines(keepends=True):
+                lines += 1
+                text = line.split(b"#")[0]
+                if not text.split():
+                    continue
+                if row == 0:
+                    return f"line {lines}" + self._character(text, column)
+                row -= 1
+        return f"example {row + 1}"
+
+    def _character(self, line: bytes, column: int | None) -> str:
+        if column is None:
+            return ""
+        index = column + (not self.extent().zero_based if self._scans else self._zero_based is not True)
+        found = re.search(rb"(?<=\s)\+?0*%d:" % index, line)
+        return f", column {found.start() + 1}, index {index}" if found else f", index {index}"
+
+
+def _checked_base(zero_based: Any) -> bool | Literal["auto"]:
+    if isinstance(zero_based, str) and zero_based == "auto":
+        return "auto"
+    if isinstance(zero_based, (bool, np.bool_, int, np.integer)) and zero_based in (0, 1):
+        return bool(zero_based)
+    raise ValueError(f"zero_based must be True, False or 'auto', got {zero_based!r}")
+
+
+def _checked_features(n_features: Any) -> int | None:
+    if n_features is None:
+        return None
+    if isinstance(n_features, (int, np.integer)) and not isinstance(n_features, bool) and n_features >= 0:
+        return int(n_features)
+    raise ValueError(f"n_features must be a whole number of columns, at least 0, got {n_features!r}")
+
+
+def _is_read_once(path: str | os.PathLike[str]) -> bool:
+    mode = os.stat(path).st_mode
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))  # a folder is refused where it is opened

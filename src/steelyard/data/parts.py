@@ -1,0 +1,247 @@
+"""LIBSVM text → arrays, in stretches that are parsed side by side."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.data.files import read_blocks
+from steelyard.data.mistakes import Mistake, error_of
+from steelyard.losses import Array
+
+STRETCH = 1 << 20  # bytes that one thread parses at a time: few enough for its cache
+
+_COMPLAINTS = (
+    "",
+    "the label is not a number",
+    "a feature index must be a whole number of at most 18 digits",
+    "the feature's value is not a number",
+    "expected index:value",
+    "qid must be a whole number of at most 18 digits",
+)
+
+
+class Range(NamedTuple):
+    """The smallest and the largest index of some lines, and where they are for the first time."""
+
+    smallest: int = 2**62
+    smallest_line: int = 0
+    largest: int = -1
+    largest_line: int = 0
+
+    def after(self, lines: int) -> Range:
+        """The same with line numbers that count from 1, after the lines before."""
+        if self.largest < 0:
+            return self
+        return Range(self.smallest, self.smallest_line + lines + 1, self.largest, self.largest_line + lines + 1)
+
+
+@dataclass
+class Part:
+    """The lines of one stretch of a file."""
+
+    y: Array
+    query: NDArray[np.int64]
+    indptr: NDArray[Any]
+    indices: NDArray[Any]
+    values: Array
+    size: int
+    lines: int
+    range: Range
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that it takes."""
+        return sum(array.nbytes for array in (self.y, self.query, self.indptr, self.indices, self.values))
+
+
+class _Room:
+    """Where a thread puts the numbers of a stretch before they are copied: the same memory for one after another."""
+
+    def __init__(self) -> None:
+        self.rows = self.pairs = -1
+        self.odd = np.empty((1024, 4), np.int64)
+
+    def fit(self, content: bytes) -> None:
+        """Have room for all of a stretch."""
+        # bounds, not counts: memory that is never touched costs nothing, counting would cost a third of the parsing
+        rows, pairs = len(content) // 2 + 1, len(content) // 4 + 1
+        if len(content) > 4 * STRETCH:  # a very long line: bounds would take 16 times its bytes
+            rows, pairs = content.count(b"\n") + 1, content.count(b":") + 1
+        if rows > self.rows:
+            self.rows = rows = rows + rows // 8  # the next stretch may be a little longer
+            self.y, self.query, self.indptr = np.empty(rows), np.empty(rows, np.int64), np.empty(rows + 1, np.int64)
+            self.indptr[0] = 0
+        if pairs > self.pairs:
+            self.pairs = pairs = pairs + pairs // 8
+            self.indices, self.values = np.empty(pairs, np.int64), np.empty(pairs)
+
+
+def widest(ranges: list[Range]) -> Range:
+    """The range of several, in the order of the file."""
+    if not ranges:
+        return Range()
+    low, high = min(ranges, key=lambda each: each.smallest), max(ranges, key=lambda each: each.largest)
+    return Range(low.smallest, low.smallest_line, high.largest, high.largest_line)
+
+
+def parsed_parts(
+    path: str | os.PathLike[str],
+    size: int,
+    *,
+    query: bool = False,
+    only_labels: Callable[[], bool] = lambda: False,
+) -> Iterator[Part]:
+    """The stretches of a file, in order; several are parsed side by side, in threads: the parser holds no lock.
+
+    ``only_labels`` says, stretch by stretch, whether the features are wanted or only how large they are.
+    """
+    from steelyard.kernels.library import get_parser
+
+    parser = get_parser()  # before the threads: it is loaded once
+    name, lines = os.fspath(path), 0
+    most = os.cpu_count() or 1
+    rooms = [_Room() for _ in range(most)]
+    futures: deque[Future[Part]] = deque()
+    with ThreadPoolExecutor(most) as pool:
+        for content in itertools.chain(read_blocks(path, size), itertools.repeat(b"")):
+            if content:
+                futures.append(pool.submit(_parse, parser, content, rooms, query, only_labels()))
+            elif not futures:
+                return
+            while futures and (not content or len(futures) > most or futures[0].done()):
+                try:
+                    part = futures.popleft().result()  # in order, so the first mistake is the one raised
+                except Mistake as mistake:
+                    raise error_of(mistake, name, lines) from None
+                part.range = part.range.after(lines)
+                lines += part.lines
+                yield part
+
+
+def _parse(parser: Any, content: bytes, rooms: list[_Room], query: bool, only_labels: bool) -> Part:
+    room = rooms.pop()  # there is one for every thread
+    try:
+        return _parse_in(room, parser, content, query, only_labels)
+    finally:
+        rooms.append(room)
+
+
+def _parse_in(room: _Room, parser: Any, content: bytes, query: bool, only_labels: bool) -> Part:
+    room.fit(content)
+    text, state = np.frombuffer(content, dtype=np.uint8), np.zeros(11, np.int64)
+    while True:
+        parser(text, state, room.y, room.query, room.indptr, room.indices, room.values, room.odd)
+        result, stopped, rows, count, strange, disorder, lines, *found = state.tolist()
+        if strange <= len(room.odd):
+            break
+        room.odd = np.empty((strange, 4), np.int64)
+    # tokens for Python's float come first: one of them may be wrong before the place where the parser stopped
+    for kind, index, start, end in room.odd[:strange].tolist():
+        (room.y, room.values)[kind][index] = _float(content, start, end, kind)
+    if result:
+        raise Mistake(content, stopped, _COMPLAINTS[result])
+    pairs = 0 if only_labels else count
+    part = Part(
+        room.y[:rows].copy(),
+        room.query[: rows if query else 0].copy(),
+        room.indptr[: 0 if only_labels else rows + 1].astype(index_type(count)),
+        room.indices[:pairs].astype(index_type(found[2])),
+        room.values[:pairs].copy(),
+        len(content),
+        lines,
+        Range(*found),
+    )
+    return _sorted(part, content) if disorder and not only_labels else part
+
+
+def index_type(largest: int) -> type[np.signedinteger[Any]]:
+    """The smallest type of indices that SciPy takes."""
+    return np.int32 if largest < 2**31 - 1 else np.int64
+
+
+def _sorted(part: Part, content: bytes) -> Part:
+    """Put the indices of every row in order; a row with an index twice is refused, since it has no one meaning."""
+    row = np.repeat(np.arange(part.y.size), np.diff(part.indptr))
+    order = np.lexsort((part.indices, row))
+    part.indices, part.values = part.indices[order], part.values[order]
+    twice = np.flatnonzero((part.indices[1:] == part.indices[:-1]) & (row[1:] == row[:-1]))
+    if twice.size:
+        at = _second_place(content, int(row[twice[0]]), int(part.indices[twice[0]]))
+        raise Mistake(content, at, "an index may stand only once in a line")
+    return part
+
+
+def _second_place(content: bytes, row: int, index: int) -> int:
+    """Where an index stands for the second time in the line of an example."""
+    lines = (line for line in re.finditer(rb"[^\n]*", content) if line[0].split(b"#")[0].split())
+    start = next(itertools.islice(lines, row, None)).start()
+    places = re.compile(rb"(?<=\s)\+?0*%d:" % index).finditer(content, start)
+    second = next(itertools.islice(places, 1, None), None)
+    return second.start() if second else start
+
+
+def _float(content: bytes, start: int, end: int, kind: int) -> float:
+    token = content[start:end]
+    try:
+        if b"_" in token:  # Python's float takes 1_000, the format does not
+            raise ValueError
+        return float(token)
+    except ValueError:
+        raise Mistake(content, start, _COMPLAINTS[3 if kind else 1]) from None
+
+
+def columns_of(found: Range, n_features: int | None, zero_based: bool | str, name: str) -> tuple[int, int]:
+    """How many columns a matrix has, and which index is the first of them."""
+    if zero_based is False and found.smallest == 0:
+        raise ValueError(
+            f"{name}, line {found.smallest_line}: an index is 0, but with zero_based=False they start at 1; "
+            "say zero_based=True, or mend the line"
+        )
+    base = 0 if zero_based is True or (zero_based == "auto" and found.smallest == 0) else 1
+    needed = 0 if found.largest < 0 else found.largest + 1 - base
+    if n_features is not None and needed > n_features:
+        raise ValueError(
+            f"{name}, line {found.largest_line}: index {found.largest} needs {needed} columns, but "
+            f"n_features={n_features}; give a larger n_features, or mend the line"
+        )
+    return needed if n_features is None else n_features, base
+
+
+class Joined(NamedTuple):
+    """Several parts in one: rows in CSR form, labels and queries."""
+
+    values: Array
+    indices: NDArray[Any]
+    indptr: NDArray[Any]
+    y: Array
+    query: NDArray[np.int64]
+
+
+def join_parts(parts: list[Part], columns: int, base: int, query_id: bool = False) -> Joined:
+    """The rows of parts, which are used up: no two copies of all of them at a time. Index ``base`` is column 0."""
+    rows, count = sum(part.y.size for part in parts), sum(part.values.size for part in parts)
+    kind = np.int32 if max(columns, count) < 2**31 else np.int64
+    y, query, indptr = np.empty(rows), np.empty(rows if query_id else 0, np.int64), np.zeros(rows + 1, kind)
+    indices, values = np.empty(count, kind), np.empty(count)
+    row, pair = rows, count
+    while parts:  # the last one first: memory that was taken last can be given back first
+        part = parts.pop()
+        end, last = row, pair
+        row, pair = row - part.y.size, pair - part.values.size
+        y[row:end] = part.y
+        if query_id:
+            query[row:end] = part.query
+        np.add(part.indptr[1:], pair, out=indptr[row + 1 : end + 1], casting="unsafe")
+        np.subtract(part.indices, base, out=indices[pair:last], casting="unsafe")
+        values[pair:last] = part.values
+    return Joined(values, indices, indptr, y, query)

@@ -1,0 +1,126 @@
+"""Where rows come from: streams of blocks with labels and weights, whatever they are read from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.data.block import Block, as_block
+from steelyard.data.checks import check_weights
+from steelyard.losses import Array
+
+MOST_LABELS = 1000  # distinct labels that are kept: with more it is not a classification
+
+
+class Extent(NamedTuple):
+    """What a model must know of a file before it reads the first row."""
+
+    rows: int
+    n_features: int
+    zero_based: bool
+    labels: Array | None
+    """The distinct labels, in order; None where there are more than a classification has."""
+    largest_line: int = 0
+    """The line of the largest index, from 1: where to look if it is too large. 0 where there is no index."""
+
+
+class Rows(NamedTuple):
+    """Some rows of a source, as learners take them."""
+
+    block: Block
+    y: Array
+    weight: Array
+    before: int
+    """How many rows of the source come before them."""
+
+
+class Source:
+    """A stream of rows that can be gone through, and for most of them more than once.
+
+    Subclasses say :meth:`extent` and :meth:`blocks`. Iterating gives users ``(X, y, w)``, X a CSR matrix.
+    """
+
+    name: str
+
+    def extent(self) -> Extent:
+        """How large it is. It may have to be read for that."""
+        raise NotImplementedError
+
+    def blocks(self) -> Iterator[Rows]:
+        """The rows, some at a time."""
+        raise NotImplementedError
+
+    def whole(self) -> Rows:
+        """All the rows at once."""
+        raise NotImplementedError
+
+    def place(self, row: int, column: int | None = None) -> str:
+        """Where a row stands, in words for people; with a column, which value of it."""
+        raise NotImplementedError
+
+    def __iter__(self) -> Iterator[tuple[Any, Array, Array]]:
+        from scipy.sparse import csr_matrix
+
+        for block, y, weight, _ in self.blocks():
+            if block.dense:
+                yield csr_matrix(block.data.reshape(block.n_rows, block.n_features)), y, weight
+                continue
+            signed = block.indices.view(block.indices.dtype.str.replace("u", "i"))
+            parts = (block.data, signed, block.indptr.astype(signed.dtype))
+            yield csr_matrix(parts, shape=(block.n_rows, block.n_features)), y, weight
+
+
+class ArraySource(Source):
+    """Arrays, frames and sparse matrices as a source, in blocks of ``block_rows``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from steelyard.data.source import ArraySource
+    >>> source = ArraySource(np.eye(3), [1.0, -1.0, 1.0], block_rows=2)
+    >>> [X.shape for X, y, w in source]
+    [(2, 3), (1, 3)]
+    >>> source.extent().labels
+    array([-1.,  1.])
+    """
+
+    def __init__(self, X: Any, y: Any, sample_weight: Any = None, *, block_rows: int = 1 << 16) -> None:
+        self.name = type(X).__name__
+        self._block = as_block(X)
+        self._y = np.ascontiguousarray(y, dtype=np.float64)
+        if self._y.shape != (self._block.n_rows,):
+            raise ValueError(
+                f"y must hold one label for each of the {self._block.n_rows} rows of X, got shape {self._y.shape}"
+            )
+        self._weight = check_weights(sample_weight, self._block.n_rows)
+        self._block_rows = max(int(block_rows), 1)
+
+    def extent(self) -> Extent:
+        return Extent(self._block.n_rows, self._block.n_features, True, few_labels(np.unique(self._y)))
+
+    def blocks(self) -> Iterator[Rows]:
+        for start in range(0, self._block.n_rows, self._block_rows):
+            rows = slice(start, min(start + self._block_rows, self._block.n_rows))
+            yield Rows(_cut(self._block, rows), self._y[rows], self._weight[rows], start)
+
+    def whole(self) -> Rows:
+        return Rows(self._block, self._y, self._weight, 0)
+
+    def place(self, row: int, column: int | None = None) -> str:
+        return f"row {row}" if column is None else f"row {row}, column {column}"
+
+
+def _cut(block: Block, rows: slice) -> Block:
+    """Some rows of a block, which share its memory."""
+    indptr: NDArray[np.uint64] = block.indptr[rows.start : rows.stop + 1]
+    lo, hi = int(indptr[0]), int(indptr[-1])
+    indices = block.indices if block.dense else block.indices[lo:hi]
+    return Block(block.data[lo:hi], indices, indptr - indptr[0], block.n_features, block.dense, block.inspected)
+
+
+def few_labels(labels: Array) -> Array | None:
+    """The labels, or None where there are too many of them to be classes."""
+    return labels if labels.size <= MOST_LABELS else None

@@ -1,0 +1,276 @@
+"""The paper's experiments (section 4) as data, and a run that can be interrupted and goes on where it stopped."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import multiprocessing
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from steelyard.data import datasets
+from steelyard.data.files import atomic_write
+from steelyard.experiments.sweep import DEFAULT_RATES, SweepResult, one_shuffle
+from steelyard.losses import Array
+from steelyard.regularizers import SCHEDULES
+from steelyard.updates import UPDATES
+
+LOSS = {"regression": "squared", "classification": "logistic"}
+LIBSVM_DEFAULT = ("abalone_scale", "cpusmall_scale", "cadata", "a9a", "ijcnn1", "mushrooms")
+
+NORMALISATION = (
+    "Each column is divided by its standard deviation, after its mean was taken off where the set is dense (taking it "
+    "off a sparse set would fill it). Then each row is divided by its Euclidean norm, so that the step length a = "
+    "‖q‖²/λ, and with it the meaning of η₀, is the same for every example and every set. A constant feature 1 is "
+    "added. Regression targets are standardised, so that predicting the mean has an average loss of one half; "
+    "classification labels are −1 and +1."
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a run of the paper's protocol depends on, beside the data."""
+
+    rates: tuple[float, ...] = tuple(float(r) for r in DEFAULT_RATES)
+    updates: tuple[str, ...] = tuple(UPDATES)
+    schedule: str = "gap"
+    repeats: int = 10
+    seed: int = 0
+
+    def bank_options(self, task: str) -> dict[str, Any]:
+        """Arguments of the bank for a task: FTRL, ψ_t = λ_t/2 ‖x‖²."""
+        options = {"loss": LOSS[task], "updates": self.updates, "eta0": np.array(self.rates), "schedule": self.schedule}
+        return options | {"metric": "scalar", "center": "origin", "fit_intercept": True}
+
+
+def normalise(task: str, X: Any, y: Array) -> tuple[Any, Array]:
+    """The paper's "we normalize the datasets", as :data:`NORMALISATION` says precisely."""
+    import scipy.sparse as sp
+
+    sparse = sp.issparse(X)
+    if sparse and X.nnz > 0.5 * X.shape[0] * X.shape[1]:
+        X, sparse = X.toarray(), False
+    if sparse:
+        square = np.asarray(X.multiply(X).mean(axis=0)).ravel() - np.asarray(X.mean(axis=0)).ravel() ** 2
+        X = X @ sp.diags(_inverse(np.sqrt(np.maximum(square, 0.0))))
+        X = (sp.diags(_inverse(np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel()))) @ X).tocsr()
+    else:
+        X = (X - X.mean(axis=0)) * _inverse(X.std(axis=0))
+        X = X * _inverse(np.linalg.norm(X, axis=1))[:, None]
+    if task == "regression":
+        y = (y - y.mean()) / y.std()
+    return X, y
+
+
+def _inverse(values: Array) -> Array:
+    """1/v, and 0 for what is 0 to rounding: a constant column, an empty row."""
+    small = values <= 1e-12 * values.max(initial=0.0)
+    return np.where(small, 0.0, 1.0 / np.where(small, 1.0, values))
+
+
+def load(name: str, data: str | os.PathLike[str] | None = None) -> tuple[str, Any, Array]:
+    """Task, features and targets of a LIBSVM file, or of a set by name; what cannot be learned from is refused."""
+    if os.path.isfile(name):
+        task, X, y = datasets.load_file(name)
+    elif os.path.basename(name) != name:
+        raise FileNotFoundError(f"{name}: there is no such file")
+    else:
+        task, X, y = datasets.load(name, data)
+    if y.size == 0:
+        raise ValueError(f"{name} has no rows")
+    if (y == y[0]).all():
+        raise ValueError(f"{name} has one label only, {y[0]:g}: there is nothing to learn")
+    return task, X, y
+
+
+def titles(names: Sequence[str]) -> dict[str, str]:
+    """A title for each name, all different: a set's name, or as much of the end of a file's path as tells it apart."""
+    parts = {n: Path(os.path.abspath(n)).parts if os.path.isfile(n) else (n,) for n in names}
+    result: dict[str, str] = {}
+    for name, mine in parts.items():
+        others = [theirs for other, theirs in parts.items() if other != name]
+        depth = 1
+        while depth < len(mine) and any(theirs[-depth:] == mine[-depth:] for theirs in others):
+            depth += 1
+        title = "".join(c if c.isprintable() else "?" for c in "/".join(mine[-depth:]))
+        same = sum(title == other for other in result.values())
+        result[name] = f"{title} ({same + 1})" if same else title
+    return result
+
+
+def file_stem(name: str) -> str:
+    """How files about a set begin: its name, or for a LIBSVM file what any system takes of its name and a digest of
+    its path, so that files of the same name in two folders stay apart."""
+    if not os.path.isfile(name):
+        return name
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "_", os.path.basename(name)).strip("._-")
+    return f"{plain[:60] or 'file'}-{hashlib.sha256(os.fsencode(os.path.abspath(name))).hexdigest()[:8]}"
+
+
+def readings(settings: Settings) -> list[Settings]:
+    """The same protocol under the other schedules of λ_t, with a few shuffles."""
+    repeats = min(settings.repeats, READING_REPEATS)
+    return [replace(settings, schedule=s, repeats=repeats) for s in SCHEDULES if s != settings.schedule]
+
+
+READING_REPEATS = 3
+"""Shuffles of a run that asks only whether another reading of λ_t changes a verdict."""
+
+
+def run(
+    names: Sequence[str], settings: Settings, output: str | os.PathLike[str], **options: Any
+) -> dict[str, SweepResult]:
+    """Run the protocol on data sets by name, or LIBSVM files, and return a sweep for each, by title (:func:`titles`).
+
+    ``options`` are those of :func:`run_all`, which runs it under several settings.
+    """
+    return run_all(names, [settings], output, **options)[0]
+
+
+def run_all(
+    names: Sequence[str],
+    runs: Sequence[Settings],
+    output: str | os.PathLike[str],
+    *,
+    data: str | os.PathLike[str] | None = None,
+    n_jobs: int = -1,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> list[dict[str, SweepResult]]:
+    """Run the protocol under several settings; each set is read once.
+
+    Every finished shuffle is kept in ``output/shuffles`` under a name that depends on the settings and on the data, so
+    an interrupted run goes on where it stopped, with the same final numbers. The folder is made when there is
+    something to keep. ``progress`` is called with the name of the set in hand and the shuffles done and to do over all
+    sets.
+    """
+    import joblib
+
+    names = list(dict.fromkeys(names))
+    for name in names:
+        if not os.path.isfile(name) and name not in datasets.EMBEDDED and datasets.find(name, data) is None:
+            load(name, data)  # says what is wrong with it, before the work on the others
+    folder = Path(output) / "shuffles"
+    total, done = len(names) * sum(settings.repeats for settings in runs), 0
+    results: list[dict[str, SweepResult]] = [{} for _ in runs]
+    with joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered") as parallel:
+        for name, title in titles(names).items():
+            if progress is not None:
+                progress(title, done, total)
+            task, X, y = load(name, data)
+            X, y = normalise(task, X, y)
+            folder.mkdir(parents=True, exist_ok=True)
+            files = []
+            jobs = []
+            for settings in runs:
+                start, options = f"{file_stem(name)}-{_digest(settings, X, y)}", settings.bank_options(task)
+                files.append([folder / f"{start}-{r}.npy" for r in range(settings.repeats)])
+                missing = [r for r in range(settings.repeats) if not _is_whole(files[-1][r], settings)]
+                done += settings.repeats - len(missing)
+                jobs += [(X, y, options, settings.seed, r, files[-1][r], os.getpid()) for r in missing]
+            for _ in parallel(joblib.delayed(_kept_shuffle)(*job) for job in jobs):
+                done += 1
+                if progress is not None:
+                    progress(title, done, total)
+            for settings, kept, result in zip(runs, files, results, strict=True):
+                losses = np.stack([np.load(file) for file in kept], axis=2)
+                rates = np.array(settings.rates)
+                result[title] = SweepResult(
+                    losses, settings.updates, rates, LOSS[task], settings.schedule, settings.seed
+                )
+    return results
+
+
+def _is_whole(path: Path, settings: Settings) -> bool:
+    """Whether a finished shuffle is there and can be read; a damaged one is run again."""
+    try:
+        return bool(np.load(path, allow_pickle=False).shape == (len(settings.updates), len(settings.rates)))
+    except (OSError, ValueError, EOFError):
+        return False
+
+
+def _kept_shuffle(X: Any, y: Array, options: dict[str, Any], seed: int, repeat: int, path: Path, parent: int) -> None:
+    _end_with(parent)
+    result = one_shuffle(X, y, None, options, seed, repeat)
+    content = io.BytesIO()
+    np.save(content, result)
+    with atomic_write(path) as file:
+        file.write(content.getvalue())
+
+
+def _end_with(parent: int) -> None:
+    """In a worker process of joblib, once: end when the process that asked for the work is gone.
+
+    A process that is killed cannot tell its workers, and they would go on to the end of their work. On Windows a
+    process keeps the number of a parent that is gone, and there this does nothing.
+    """
+    if not multiprocessing.current_process().name.startswith("LokyProcess"):
+        return  # the process that asked itself, or a worker of another backend, whose parent is not ours
+    name = f"ends with {parent}"
+    if any(thread.name == name for thread in threading.enumerate()):
+        return
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, name=name, daemon=True).start()
+
+
+def _digest(settings: Settings, X: Any, y: Array) -> str:
+    """What names the shuffles of a run. The number of repeats is not in it: more of them build on those there are."""
+    kept = {k: v for k, v in vars(settings).items() if k != "repeats"}
+    state = hashlib.sha256(json.dumps(kept, sort_keys=True).encode())
+    for array in (X, y) if isinstance(X, np.ndarray) else (X.data, X.indices, X.indptr, y):
+        state.update(np.ascontiguousarray(array).tobytes())
+    return state.hexdigest()[:12]
+
+
+def weighted_stream(repeats: int = 5, seed: int = 0) -> tuple[Array, dict[str, Array]]:
+    """One pass over breast_cancer with one example in fifty of weight w: the final loss for w from 1 to 10⁴.
+
+    The four updates and scikit-learn's SGD run at the same constant rate of 1. Returns the weights, and for each
+    contender the weighted average loss of its final model, (weights, repeats).
+    """
+    from sklearn.linear_model import SGDClassifier
+
+    from steelyard.learner import Learner
+    from steelyard.losses import get_loss
+
+    loss = get_loss("logistic")
+    X, y = normalise("classification", *datasets.load_embedded("breast_cancer"))
+    weights = np.logspace(0, 4, 9)
+    final = {name: np.empty((weights.size, repeats)) for name in (*UPDATES, "sgd")}
+    for i, heavy in enumerate(weights):
+        for r in range(repeats):
+            rng = np.random.default_rng([seed, r])
+            order = rng.permutation(len(y))
+            h = np.where(rng.permutation(len(y)) < len(y) // 50, heavy, 1.0)
+            for name in final:
+                if name == "sgd":
+                    model = SGDClassifier(
+                        loss="log_loss",
+                        penalty=None,
+                        learning_rate="constant",
+                        eta0=1.0,
+                        max_iter=1,
+                        tol=None,
+                        shuffle=False,
+                    )
+                    model.fit(X[order], y[order], sample_weight=h[order])
+                    scores = model.decision_function(X)
+                else:
+                    learner = Learner(loss, update=name, schedule="constant", metric="scalar", eta0=1.0)
+                    learner.learn(X, y, h, order=order)
+                    scores = learner.predict(X)
+                final[name][i, r] = np.average(loss.value(scores, y), weights=h)
+    return weights, final

@@ -1,0 +1,82 @@
+"""All the passes of a fit over rows in memory, for the estimators and the shell alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from steelyard.data.block import Block, inspected
+from steelyard.data.checks import check_labels
+from steelyard.data.order import group_equal_rows, shuffled_visits, visits_in_order
+from steelyard.learner import Learner
+from steelyard.losses import Array, Loss, get_loss
+from steelyard.mixture import Mixture
+from steelyard.online import OnlineLearner, Trace
+
+
+def check_classifies(loss: Loss) -> None:
+    """Refuse a loss that cannot classify."""
+    if loss.invalid_labels(np.array([-1.0, 1.0])).size:
+        raise ValueError(f"the {loss.name} loss takes {loss.domain}: it cannot classify; use OnlineRegressor")
+
+
+def check_regresses(loss: Loss) -> None:
+    """Refuse a loss whose labels are classes."""
+    if loss.labels in ("sign", "binary"):
+        raise ValueError(f"the {loss.name} loss takes labels {loss.domain}: use OnlineClassifier")
+
+
+def new_learner(loss: str, eta0: float | str, *, classes: int | None) -> OnlineLearner:
+    """What the estimators learn with, at their defaults: for so many classes, or for a regression."""
+    chosen = get_loss(loss)
+    if classes is None:
+        check_regresses(chosen)
+    else:
+        check_classifies(chosen)
+    outputs = classes if classes is not None and classes > 2 else 1
+    return (
+        Mixture(chosen, n_outputs=outputs) if isinstance(eta0, str) else Learner(chosen, eta0=eta0, n_outputs=outputs)
+    )
+
+
+def targets(y: Array, classes: Array | None, loss: Loss) -> Array:
+    """Labels as a learner wants them: -1 and +1 for two classes, numbers of classes for more, real ones as they are."""
+    if classes is None:
+        return check_labels(y, loss, y.size)
+    codes = np.searchsorted(classes, y).astype(np.float64)
+    return 2.0 * codes - 1.0 if classes.size == 2 else codes
+
+
+def learn_passes(
+    learner: OnlineLearner,
+    block: Block,
+    y: Array,
+    weight: Array,
+    *,
+    passes: int,
+    shuffle: bool,
+    random: np.random.RandomState,
+    factor: Array | None = None,
+) -> Iterator[Trace]:
+    """Learn the rows ``passes`` times, each pass in an order of its own that depends on the rows and not on their
+    places; yields what each pass saw.
+
+    ``factor`` multiplies the weights, the same for equal rows: it does not make more visits of them. The learner is to
+    be thrown away if this raises.
+    """
+    groups = None
+    if shuffle or isinstance(learner, Mixture):  # without shuffling, a given rate takes the rows as they are
+        block = inspected(block)
+        groups = group_equal_rows(block, y, weight, neighbours=not shuffle)
+    elif not learner.inspects_indices:
+        block = inspected(block)
+    for _ in range(passes):
+        order, counted = None, weight
+        if groups is not None and shuffle:
+            order, counted = shuffled_visits(groups, len(y), int(random.randint(np.iinfo(np.int32).max)))
+        elif groups is not None:
+            order, counted = visits_in_order(groups, len(y))
+        if factor is not None:
+            counted = counted * factor
+        yield learner.learn_block(block, y, counted, order, keep=False)

@@ -1,0 +1,222 @@
+"""Generalized implicit FTRL with one regularizer: what ``Learner`` and ``Bank`` share."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.data.block import Block
+from steelyard.data.memory import lazy_zeros
+from steelyard.kernels import layout
+from steelyard.losses import Array, Loss
+from steelyard.online import OnlineLearner
+from steelyard.regularizers import SCHEDULES, Regularizer
+
+if TYPE_CHECKING:
+    from steelyard.certificate import Certificate
+
+_VECTOR_FORMS = {None: layout.VECTOR_NONE, "logistic": layout.VECTOR_LOGISTIC, "squared": layout.VECTOR_SQUARED}
+
+
+class State(NamedTuple):
+    """Everything that a learner or a bank has learned. A copy of the arrays is a snapshot."""
+
+    table: Array
+    """The weights and, under the diagonal metric, scales and sums of squared gradients: see ``kernels.rows`` and
+    ``kernels.metric``."""
+    clocks: Array
+    """One row an output: what sets lam_t (``kernels.layout.WEIGHT`` and after)."""
+    sums: Array
+    """One row an output: what adds up over rows (``kernels.layout.ROWS`` and after)."""
+    dual: Array
+    """The sum of h*c*q, (features + 1) x outputs, where a certificate needs it beside the table; else empty."""
+
+
+class Ftrl(OnlineLearner):
+    """One regularizer; for each output an initial rate and an update rule."""
+
+    state: State | None
+
+    def __init__(
+        self,
+        loss: str | Loss,
+        regularizer: Regularizer,
+        eta0: Array | float,
+        rules: Array | float,
+        *,
+        fit_intercept: bool,
+        n_outputs: int,
+        one_vs_rest: bool,
+        certificate: bool,
+        guard: bool,
+    ) -> None:
+        super().__init__(loss, fit_intercept=fit_intercept, n_outputs=n_outputs, one_vs_rest=one_vs_rest)
+        self.regularizer = regularizer
+        self._eta0 = np.full(self.n_outputs, eta0)
+        self._rules = np.full(self.n_outputs, rules)
+        self.certificate = bool(certificate)
+        if guard and (regularizer.center, regularizer.metric, regularizer.radius) != ("origin", "scalar", None):
+            raise ValueError(
+                "guard=True needs center='origin', metric='scalar' and no radius: Algorithm 1's condition is for those"
+            )
+        self.guard = bool(guard)
+
+    # -------------------------------------------------------------------------------------------------------- state
+
+    def _new_state(self, n_features: int) -> State:
+        clocks = np.zeros((self.n_outputs, layout.CLOCKS_SIZE))
+        clocks[:, layout.LAM] = 1.0 / self._eta0
+        clocks[:, layout.SCALE] = 1.0
+        table = lazy_zeros((n_features + 1) * self._record)
+        if self.regularizer.metric == "diagonal":
+            table[-self._record] = 1.0  # the intercept's scale
+        dual = lazy_zeros((n_features + 1) * self.n_outputs if self._keeps_dual else 0)
+        return State(table, clocks, np.zeros((self.n_outputs, layout.SUMS_SIZE)), dual)
+
+    @property
+    def _keeps_dual(self) -> bool:
+        """Whether the sum of h*c*q stands beside the table; for center "origin" the table has it."""
+        return self.certificate and self.regularizer.center == "trajectory"
+
+    @property
+    def _record(self) -> int:
+        """Numbers a feature owns in the table."""
+        if self.regularizer.metric == "scalar":
+            return self.n_outputs
+        return 1 + (2 if self.regularizer.adaptive else 1) * self.n_outputs
+
+    def _record_arrays(self, state: State) -> list[NDArray[Any]]:
+        return [state.table.reshape(-1, self._record), state.dual.reshape(-1, self.n_outputs)]
+
+    # ----------------------------------------------------------------------------------------------------- learning
+
+    def _run_kernel(
+        self,
+        block: Block,
+        order: NDArray[np.int64],
+        y: Array,
+        weight: Array,
+        state: Any,
+        prediction: Array,
+        loss: Array,
+    ) -> int:
+        from steelyard.kernels.library import compiled_conjugate, compiled_loss, get_kernel
+
+        step, parameters, _ = compiled_loss(self.loss)
+        conjugate = 0 if self.regularizer.radius is None else compiled_conjugate(self.loss)
+        params = np.tile(parameters, (self.n_outputs, 1))
+        params[:, layout.RULE] = self._rules
+        params[:, layout.WANTS_GAP] = self.certificate or self.guard or self.regularizer.schedule == "gap"
+        work = np.empty(layout.WORK_SIZE * (-(-self.n_outputs // layout.LANES) * layout.LANES))
+        learn = get_kernel(self._kernel, *block.types)
+        rows = (*block.arrays, order, y, weight)
+        return int(
+            learn(step, conjugate, params, self._eta0, *rows, *state, self._config(block), work, prediction, loss)
+        )
+
+    @property
+    def _kernel(self) -> str:
+        """The kernel that learns with as little as these options need."""
+        if self.n_outputs > 1:
+            return "learn_outputs"
+        r = self.regularizer
+        plain = r.radius is None and not (r.adaptive or self._keeps_dual or self.guard)
+        return "learn_plain" if plain else "learn"
+
+    @property
+    def inspects_indices(self) -> bool:
+        return self._kernel == "learn_plain"
+
+    def _config(self, block: Block) -> Array:
+        r = self.regularizer
+        config = np.empty(layout.CONFIG_SIZE)
+        config[layout.SCHEDULE] = SCHEDULES[r.schedule]
+        config[layout.POWER_T] = r.power_t
+        config[layout.ORIGIN] = r.center == "origin"
+        config[layout.DIAGONAL] = r.metric == "diagonal"
+        config[layout.ADAPTIVE] = r.adaptive
+        config[layout.RADIUS] = np.inf if r.radius is None else r.radius
+        config[layout.INTERCEPT] = self.fit_intercept
+        config[layout.DENSE] = block.dense
+        config[layout.CLASSES] = self.one_vs_rest
+        config[layout.CERTIFY] = self.certificate
+        config[layout.GUARD] = self.guard
+        config[layout.VECTOR] = _VECTOR_FORMS[self.loss.vector_form]
+        return config
+
+    def _warn_of_divergence(self, update: str, state: State, prediction: Array, order: NDArray[np.int64]) -> None:
+        """Say so if a loss is not finite any more, and what to do."""
+        if np.isfinite(state.sums[:, layout.LOSS]).all():
+            return
+        bad = np.flatnonzero(~np.isfinite(prediction))
+        where = f", first predicted in row {order[bad[0] // self.n_outputs]}" if bad.size else ""
+        advice = "Use update='iwa', or a smaller eta0."
+        if update in ("iwa", "proximal"):
+            advice = "Such an update never overshoots: look for labels or weights that are too large themselves."
+        warnings.warn(
+            f"the losses grew past what a float can hold{where}: update={update!r} with "
+            f"eta0={self.regularizer.eta0:g} diverges on this data. {advice}",
+            RuntimeWarning,
+            stacklevel=5,
+        )
+
+    # ---------------------------------------------------------------------------------------------------- predicting
+
+    def _solve_coefficients(self, state: Any) -> Array:
+        r = self.regularizer
+        table = state.table.reshape(-1, self._record)
+        weights = table if r.metric == "scalar" else table[:, 1 : 1 + self.n_outputs]
+        if r.center == "trajectory":
+            return np.ascontiguousarray(weights * state.clocks[:, layout.SCALE])
+        lam = self.lam()
+        if r.radius is not None:
+            lam = np.maximum(lam, np.linalg.norm(weights, axis=0) / r.radius)
+        if r.adaptive:
+            weights = weights * table[:, :1] / np.sqrt(1.0 + table[:, 1 + self.n_outputs :])
+        return np.ascontiguousarray(weights / lam)
+
+    def lam(self) -> Array:
+        """lam of the round to come, one an output."""
+        r = self.regularizer
+        weight, lam, sum_sq_grad = self._learned().clocks[:, [layout.WEIGHT, layout.LAM, layout.SUM_SQ_GRAD]].T
+        if r.schedule == "gap":
+            return np.asarray(lam)
+        growth = np.ones(self.n_outputs)
+        if r.schedule == "power":
+            growth = (1.0 + weight) ** r.power_t
+        elif r.schedule == "adagrad-norm" and not r.adaptive:
+            growth = np.sqrt(1.0 + sum_sq_grad)
+        return np.asarray(growth / self._eta0)
+
+    # ------------------------------------------------------------------------------------------------- certificates
+
+    def certify(self, output: int = 0) -> Certificate:
+        from steelyard.certificate import Certificate
+
+        if not self.certificate:
+            raise ValueError("this learner keeps no certificate: make it with certificate=True")
+        state = self._learned()
+        k, r = range(self.n_outputs)[output], self.regularizer
+        if r.center == "origin":
+            table = state.table.reshape(-1, self._record)
+            dual = -table[:, k if r.metric == "scalar" else 1 + k]
+            if r.metric == "diagonal" and not r.adaptive:  # where theta stands in the metric
+                dual = np.divide(dual, table[:, 0], out=np.zeros_like(dual), where=table[:, 0] > 0.0)
+        else:
+            dual = state.dual.reshape(-1, self.n_outputs)[:, k].copy()
+        sums = state.sums[k]
+        known = r.center == "origin" and r.metric == "scalar" and r.radius is None
+        return Certificate(
+            rounds=int(sums[layout.ROWS]),
+            weight=float(state.clocks[k, layout.WEIGHT]),
+            total_loss=float(sums[layout.LOSS]),
+            fenchel=float(sums[layout.FENCHEL]),
+            dual=dual,
+            fit_intercept=self.fit_intercept,
+            delta=float(sums[layout.DELTA]) if known else None,
+            negative_deltas=int(sums[layout.NEGATIVE]) if known else None,
+            guarded=int(sums[layout.GUARDED]),
+        )

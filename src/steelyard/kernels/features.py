@@ -1,0 +1,171 @@
+"""A feature of the mixture: its record, its statistics, its unit and its center.
+
+A record is one cache line of single precision where there is one output: for each output 8 weights, then for each
+output (G, H), then v, an exponent k, and in double precision n and the mean. All but n and the mean are in units of
+2^k, chosen when v is first known: single precision then serves columns of any scale. Where v outgrows 4^k, k grows and
+the weights stay, so that x = w/2^k shrinks with the scale. A feature without a center has the mean NaN.
+
+Arguments: ``table`` holds the records and ``doubles`` is the same memory in double precision; a record starts at
+``base``, the intercept's at ``last``; ``size`` is the number of outputs, ``powers`` has 2^-k (``layout.ZERO_POWER``);
+``centered`` lists the records of the centered features, as many as ``clocks[CENTERED]`` says; ``h`` is the weight of
+the row and ``seen`` that of all rows before it.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from steelyard.kernels.compile import inline_jit, jit
+from steelyard.kernels.layout import CENTERED, EXPERTS, OUTPUT_WIDTH, ZERO_POWER
+from steelyard.kernels.rows import FOUR, ONE, TWO
+
+WEIGHTS = np.uint64(EXPERTS)  # unsigned, as all positions in the table
+WIDTH_OF_OUTPUT = np.uint64(OUTPUT_WIDTH)
+
+EPSILON = 0.1
+LARGE = 1e300
+RANGE = 1e30  # of an expert's predictions, in units of the labels, and of the sums G and H
+
+
+@jit
+def _exponent(x):
+    """The k with 2^k <= |x| < 2^(k+1)."""
+    _, e = math.frexp(x)
+    return e - 1
+
+
+@jit
+def _change_unit(table, base, size, k, powers, keep):
+    """Measure a feature in units of 2^k. As the unit grows, x shrinks; ``keep`` keeps it for the first four experts."""
+    at = base + size * WIDTH_OF_OUTPUT
+    steps = min(k - int(table[at + ONE]), 1000)
+    table[at + ONE] = k
+    factor = powers[ZERO_POWER + steps]
+    for j in range(base + size * WEIGHTS, at + ONE):
+        table[j] *= factor * factor
+    if keep:
+        for j in range(size * WEIGHTS):
+            if j % WEIGHTS < FOUR:
+                table[base + j] *= powers[ZERO_POWER - steps]
+
+
+@inline_jit
+def observe(table, doubles, base, size, q, h, seen, centering, powers):
+    """Let a feature's statistics take in q; returns q and z in the feature's unit, and whether it is centered."""
+    at = base + size * WIDTH_OF_OUTPUT
+    wide = (at >> ONE) + ONE  # n and the mean
+    if h == 0.0:
+        z = q * powers[ZERO_POWER + int(table[at + ONE])]
+        return z, z, False
+    count = doubles[wide]
+    full = centering and count == seen and not math.isnan(doubles[wide + ONE])
+    grown = min(count + h, LARGE)
+    doubles[wide] = grown
+    share = h / grown
+    away = q
+    z = q
+    if full:
+        away = q - doubles[wide + ONE]
+        doubles[wide + ONE] += share * away
+        z = q - doubles[wide + ONE]
+        if z == 0.0:
+            table[at] -= share * table[at]
+            return (q * powers[ZERO_POWER + int(table[at + ONE])] if table[at] > 0.0 else 0.0), z, full
+    elif count == 0.0:
+        doubles[wide + ONE] = math.nan
+    if table[at] == 0.0:
+        table[at + ONE] = _exponent(z)  # not measured yet, so its weights are zero
+    inverse = powers[ZERO_POWER + int(table[at + ONE])]
+    if not abs(z * inverse) < 1e15:
+        _change_unit(table, base, size, _exponent(z), powers, False)
+        inverse = powers[ZERO_POWER + int(table[at + ONE])]
+    z *= inverse
+    v = table[at] + share * ((away * inverse) * z - table[at])
+    if v > 4.0:
+        steps = _exponent(math.sqrt(v))
+        _change_unit(table, base, size, int(table[at + ONE]) + steps, powers, False)
+        smaller = powers[ZERO_POWER + steps]
+        inverse *= smaller
+        z *= smaller
+        v *= smaller * smaller
+    table[at] = v
+    return q * inverse, z, full
+
+
+@jit
+def _drop_center(table, doubles, base, last, size, powers):
+    """Take a feature's center away: the intercept takes -mean * x over from the experts who read z."""
+    at = base + size * WIDTH_OF_OUTPUT
+    wide = (at >> ONE) + ONE
+    center = doubles[wide + ONE]
+    doubles[wide + ONE] = math.nan
+    if table[at] == 0.0 and center != 0.0:
+        table[at + ONE] = _exponent(center)
+    mean = center * powers[ZERO_POWER + int(table[at + ONE])]
+    v = np.float64(table[at]) + mean * mean
+    if v > 4.0:
+        steps = _exponent(math.sqrt(v))
+        _change_unit(table, base, size, int(table[at + ONE]) + steps, powers, True)
+        mean *= powers[ZERO_POWER + steps]
+        v *= powers[ZERO_POWER + steps] * powers[ZERO_POWER + steps]
+    table[at] = v
+    for k in range(size * WEIGHTS):
+        if k % WEIGHTS >= FOUR:
+            table[last + k] += -mean * table[base + k]
+
+
+@jit
+def observe_missing(table, doubles, centered, clocks, last, size, h, seen, powers, offsets, whole, z, count):
+    """Centered features that the row lacks are zero in it: z = -mean. Returns the new ``count`` of features met.
+
+    One that varies by more than its mean is zero too often to be worth it, and loses its center.
+    """
+    i = 0
+    while i < int(clocks[CENTERED]):
+        base = centered[i]
+        at = base + size * WIDTH_OF_OUTPUT
+        wide = (at >> ONE) + ONE
+        if doubles[wide] == seen:
+            whole[count], z[count], _ = observe(table, doubles, base, size, 0.0, h, seen, True, powers)
+            mean = doubles[wide + ONE] * powers[ZERO_POWER + int(table[at + ONE])]
+            if table[at] >= mean * mean:
+                _drop_center(table, doubles, base, last, size, powers)
+                clocks[CENTERED] -= 1.0
+                centered[i] = centered[int(clocks[CENTERED])]
+                continue
+            offsets[count] = base
+            count += 1
+        i += 1
+    return count
+
+
+@jit
+def predict_centered(table, doubles, centered, clocks, size, p, powers):
+    """Add -mean * x of all centered features to the predictions: a row of weight 0 changes no mean."""
+    for i in range(int(clocks[CENTERED])):
+        base = centered[i]
+        at = base + size * WIDTH_OF_OUTPUT
+        mean = doubles[(at >> ONE) + TWO] * powers[ZERO_POWER + int(table[at + ONE])]
+        for k in range(size * WEIGHTS):
+            if k % WEIGHTS >= FOUR:
+                p[k] += -mean * table[base + k]
+
+
+@inline_jit
+def inverse_metrics(v, g, h, q, z):
+    """(q r_1, z r_2) of a feature."""
+    if v == 0.0:
+        return 0.0, 0.0
+    u = v + (q - z) * (q - z)
+    root = math.sqrt(u * (EPSILON * u + g))
+    both = 1.0 / (root * (v + h))  # one division; in the feature's unit, nothing overflows
+    return q * ((v + h) * both), z * (root * both)
+
+
+@inline_jit
+def add_bounded(table, at, amount):
+    """Add to a sum; an overflow leaves it as it is."""
+    if table[at] + amount < RANGE:
+        table[at] += amount

@@ -1,0 +1,133 @@
+"""Positions in the arrays that Python and the kernels share, each named once. Needs no Numba.
+
+Plain integers freeze into kernels when these are compiled.
+"""
+
+from __future__ import annotations
+
+from steelyard.regularizers import SCHEDULES
+from steelyard.updates import UPDATES
+
+# Update rules and schedules, as kernels know them.
+LINEARIZED, APROX, IWA, PROXIMAL = (UPDATES[name] for name in ("linearized", "aprox", "iwa", "proximal"))
+CONSTANT, POWER, ADAGRAD, GAP_SCHEDULE = (SCHEDULES[name] for name in ("constant", "power", "adagrad-norm", "gap"))
+
+# A row of ``params``: what a step function takes. The loss's own parameters come last.
+RULE = 0  # the update rule
+WANTS_GAP = 1  # whether the Fenchel-Young gap is wanted, where it is expensive
+OWN = 2
+
+# ------------------------------------------------------------------------------- Learner and Bank, one row an output
+
+# ``config``: the same for all outputs of a call.
+(
+    SCHEDULE,
+    POWER_T,
+    ORIGIN,  # center "origin"
+    DIAGONAL,  # metric "diagonal"
+    ADAPTIVE,  # each feature keeps its own sum of squared gradients
+    RADIUS,  # of the ball, inf without one
+    INTERCEPT,
+    DENSE,  # the block is dense
+    CLASSES,  # labels are classes, one an output
+    CERTIFY,
+    GUARD,
+    VECTOR,  # which losses have a step in vectors: VECTOR_NONE, …
+    CONFIG_SIZE,
+) = range(13)
+VECTOR_NONE, VECTOR_LOGISTIC, VECTOR_SQUARED = range(3)
+
+# ``clocks``: what sets lam_t and the scale of the weights.
+(
+    WEIGHT,  # cumulated importance weight
+    LAM,  # lam_t of the schedule "gap"
+    SUM_SQ_GRAD,  # sum of h ||g||^2 of "adagrad-norm"
+    SCALE,  # x = SCALE * w, center "trajectory" in a ball
+    NORM2,  # ||w||^2, kept while there is a ball
+    CLOCKS_SIZE,
+) = range(6)
+
+# ``sums``: what adds up over the rows.
+(
+    ROWS,  # rows learned
+    LOSS,  # h * loss, before learning
+    FENCHEL,  # h * (loss(p) + conjugate(c)), for the certificate
+    DELTA,  # delta_t = H_t(g_t) - H_t(z_t), scalar metric and center "origin"
+    NEGATIVE,  # how many of them are negative
+    GUARDED,  # how often the guard took another slope
+    SUMS_SIZE,
+) = range(7)
+
+# ``work`` of several outputs: vectors of K numbers, filled up to a multiple of LANES.
+LANES = 16
+(
+    WORK_P,
+    WORK_A,
+    WORK_LABEL,
+    WORK_VALUE,
+    WORK_SLOPE,
+    WORK_C,
+    WORK_GAP,
+    WORK_NORM2,
+    WORK_CHANGE,
+    WORK_SQUARE,
+    WORK_PUSH,
+    WORK_RATE,
+    WORK_LAM,
+    WORK_SIZE,
+) = range(14)
+
+# -------------------------------------------------------------------------------------------------------- Mixture
+
+EXPERTS = 8
+HALF = EXPERTS // 2  # experts of each of the two metrics
+
+# A feature's record, of single precision: for each output EXPERTS weights; for each output (G, H); then its statistics.
+SUMS_OF_OUTPUT = 2  # G, H
+OUTPUT_WIDTH = EXPERTS + SUMS_OF_OUTPUT
+VARIANCE, EXPONENT = 0, 1  # v and k
+STATISTICS_WIDTH = 6  # v, k, and in double precision n and the mean
+RECORD_LINE = 16  # numbers of a cache line, of which a record takes whole ones
+
+# ``powers``: 2^-k stands k places after 2^0.
+ZERO_POWER = 1100
+POWERS_SIZE = 2201
+MOST_EXPONENT = 1040  # of a feature's unit; with what a step may add, ``powers`` has it
+
+# ``config``.
+(
+    MIX_KIND,  # how predictions are mixed: MIX_CONVEX, …
+    MIX_LABELS,  # how slopes grow with the labels' scale: PLAIN, …
+    MIX_INTERCEPT,
+    MIX_DENSE,
+    MIX_CLASSES,
+    MIX_DELTA,  # where the Huber loss is cut, in the labels' unit
+    MIX_WIDTH,  # numbers of a record
+    MIX_CONFIG_SIZE,
+) = range(8)
+MIX_CONVEX, MIX_LOGISTIC, MIX_SQUARED = range(3)
+PLAIN, PROPORTIONAL, UNIT, CUT = range(4)
+
+# ``clocks``: what all outputs share.
+(
+    MIX_SEEN,  # cumulated weight
+    MIX_ROWS,
+    CENTERED,  # how many features are centered
+    LOG_WEIGHT,  # sum of ln h over the rows of positive weight
+    LARGEST,  # the largest counted weight
+    LABEL_MEAN,
+    LABEL_VARIANCE,
+    LOWEST,
+    HIGHEST,
+    LABEL_UNIT,  # the power of two that labels are measured in, 0 before one is known (Python's business)
+    MIX_CLOCKS_SIZE,
+) = range(11)
+
+# ``sums``, one row an output; those of experts have EXPERTS columns.
+EVIDENCE = 0  # of each expert: counted weight times loss; inf where it is retired
+EXPERT_LOSS = EVIDENCE + EXPERTS  # of each expert: weight times loss
+MIXED_LOSS = EXPERT_LOSS + EXPERTS  # the same of the mixture
+COUNTED_LOSS = MIXED_LOSS + 1  # counted weight times the mixture's loss
+MIXING_COST = COUNTED_LOSS + 1  # of AdaHedge: what the mixture lost to mixing
+COUNTED_EXPERT_LOSS = MIXING_COST + 1  # of each expert: counted weight times loss; evidence keeps labels in their range
+MIX_SUMS_SIZE = COUNTED_EXPERT_LOSS + EXPERTS

@@ -1,0 +1,179 @@
+"""How the predictions of eight experts become one, with a bound on what that costs.
+
+``evidence`` is each expert's cumulated loss, infinite where it is retired. ``experts`` are eight vectors of eight
+numbers: the step lengths, the results of the steps (value, slope, ratio = c/slope), the shares, and room to work in.
+"""
+
+from __future__ import annotations
+
+import math
+
+from steelyard.kernels.compile import jit
+from steelyard.kernels.intrinsics import call_step
+from steelyard.kernels.layout import EXPERTS
+from steelyard.kernels.steps.lanes import decay_lanes, exp_lanes
+from steelyard.kernels.steps.logistic import logistic_lanes
+
+
+@jit
+def _mixing_weights(evidence, rate, pi):
+    """pi_k in proportion to e^(-rate * evidence_k); an infinite rate takes the leaders, a retired expert gets none."""
+    least = math.inf
+    total = 0.0
+    for k in range(EXPERTS):
+        least = min(least, evidence[k])
+    if least == math.inf:
+        pi[:] = 1.0
+    elif rate == math.inf:
+        for k in range(EXPERTS):
+            pi[k] = 1.0 if evidence[k] == least else 0.0
+    else:
+        for k in range(EXPERTS):
+            pi[k] = -rate * (evidence[k] - least)
+        exp_lanes(pi, 0)
+        for k in range(EXPERTS):
+            if evidence[k] == math.inf:
+                pi[k] = 0.0
+    for k in range(EXPERTS):
+        total += pi[k]
+    for k in range(EXPERTS):
+        pi[k] /= total
+
+
+@jit
+def _log_mean(pi, x, shift, scratch):
+    """-ln sum pi_k e^(-x_k - shift_k), without underflow."""
+    least = math.inf
+    for k in range(EXPERTS):
+        scratch[k] = x[k] + shift[k]
+        if pi[k] > 0.0:
+            least = min(least, scratch[k])
+    for k in range(EXPERTS):
+        scratch[k] = least - scratch[k]
+    exp_lanes(scratch, 0)
+    total = 0.0
+    for k in range(EXPERTS):
+        total += pi[k] * scratch[k]
+    return least - math.log(total)
+
+
+@jit
+def _logistic_steps(step, params, p, y, a, value, slope, ratio):
+    """Eight logistic steps, in vectors where all of them are of a usual size."""
+    usual = True
+    for k in range(EXPERTS):
+        usual &= abs(p[k]) <= 30.0 and 1e-100 <= a[k] <= 1e8
+    if not usual:
+        _steps(step, params, p, y, a, value, slope, ratio)
+        return
+    logistic_lanes(p, y, a, 0, value, slope, ratio)
+    for k in range(EXPERTS):
+        slope[k] *= -y
+
+
+@jit
+def _steps(step, params, p, y, a, value, slope, ratio):
+    """Eight steps of any loss; ratio = c/slope."""
+    for k in range(EXPERTS):
+        value[k], slope[k], c, _ = call_step(step, p[k], y, a[k], params, 0)
+        ratio[k] = min(max(c / slope[k], 0.0), 1.0) if slope[k] != 0.0 else 1.0
+
+
+@jit
+def clip(x, low, high):
+    """x, kept within [low, high]."""
+    return min(max(x, low), high)
+
+
+@jit
+def _aggregate(pi, p, low, high, rate, scratch):
+    """The aggregating algorithm's prediction for the squared loss and labels in [low, high]."""
+    width = high - low
+    if not width > 0.0:
+        return low
+    if rate * width * width < 1e-9:  # the limit, which is the mean
+        mean = 0.0
+        for k in range(EXPERTS):
+            mean += pi[k] * p[k]
+        return clip(mean, low, high)
+    ends = 0.0
+    for label in (low, high):
+        for k in range(EXPERTS):
+            scratch[k] = -0.5 * rate * (p[k] - label) * (p[k] - label)
+        exp_lanes(scratch, 0)
+        total = 0.0
+        for k in range(EXPERTS):
+            total += pi[k] * scratch[k]
+        ends = -math.log(total) / rate - ends
+    # ends = g(high) - g(low), where g(label) bounds the loss that a label may cost
+    return clip(0.5 * (low + high) - ends / width, low, high)
+
+
+# Each of these takes a label and what the experts predict, writes every expert's loss, slope and c/slope, and returns
+# the mixture's prediction, its loss, and what the row adds to G and H.
+
+
+@jit
+def mix_logistic(step, params, label, largest, evidence, p, experts):
+    """Probabilities are mixed: the loss of the mixture is never above that of the experts' average probability."""
+    a, value, slope, ratio, pi, change, scratch, zeros = experts
+    _logistic_steps(step, params, p, label, a, value, slope, ratio)
+    _mixing_weights(evidence, 1.0 / largest, pi)
+    loss = _log_mean(pi, value, zeros, scratch)
+    for k in range(EXPERTS):
+        change[k] = label * p[k]
+    mixed = label * (_log_mean(pi, value, change, scratch) - loss)
+    sigma = -math.expm1(-loss)
+    return mixed, loss, sigma * sigma, sigma * (1.0 - sigma)
+
+
+@jit
+def mix_squared(label, low, high, first_row, moved, scale, largest, counted, evidence, p, experts):
+    """The aggregating algorithm, on the range of labels seen before. ``change`` receives the losses at the label
+    itself, ``value`` those at the label within the range."""
+    a, value, slope, ratio, pi, change, scratch, _ = experts
+    rate = 4.0 / ((high - low) * (high - low) * largest) if high > low else 1.0
+    _mixing_weights(evidence, rate, pi)
+    mixed = 0.0 if first_row else _aggregate(pi, p, low, high, rate * counted, scratch)
+    loss = 0.5 * (mixed - label) * (mixed - label)
+    inside = clip(label, low, high)
+    for k in range(EXPERTS):
+        value[k] = 0.5 * (p[k] - inside) * (p[k] - inside)
+        change[k] = 0.5 * (p[k] - label) * (p[k] - label)
+        slope[k] = p[k] + moved - label
+    decay_lanes(a, 0, ratio)
+    steepness = (mixed - label) / scale if scale > 0.0 else 0.0
+    return mixed, loss, steepness * steepness, 1.0
+
+
+@jit
+def mix_convex(step, params, label, scale, counted, cost, evidence, p, experts):
+    """AdaHedge, for any other loss. ``cost``, what mixing has cost so far, sets its rate; also returns what it adds."""
+    a, value, slope, ratio, pi, change, scratch, zeros = experts
+    rate = math.log(8.0) / cost if cost > 1e-300 else math.inf
+    _mixing_weights(evidence, rate, pi)
+    _steps(step, params, p, label, a, value, slope, ratio)
+    mixed = 0.0
+    for k in range(EXPERTS):
+        if pi[k] > 0.0:
+            mixed += pi[k] * p[k]
+    loss, gradient, _, _ = call_step(step, mixed, label, 0.0, params, 0)
+    steepness = (gradient / scale) * (gradient / scale) if scale > 0.0 else 0.0
+    if loss == math.inf:
+        return mixed, loss, steepness, steepness, math.inf
+    least = math.inf
+    for k in range(EXPERTS):
+        if pi[k] > 0.0:
+            least = min(least, value[k])
+    soft = counted * least
+    if least < math.inf and rate < math.inf:
+        for k in range(EXPERTS):  # the smallest first comes off, so that no product overflows for all of them
+            change[k] = counted * rate * (value[k] - least) if pi[k] > 0.0 else math.inf
+        soft += _log_mean(pi, change, zeros, scratch) / rate
+    elif least < math.inf:
+        first, second = math.inf, math.inf
+        for k in range(EXPERTS):
+            first = min(first, evidence[k])
+            second = min(second, evidence[k] + counted * value[k])
+        soft = second - first if second < math.inf else 0.0
+    return mixed, loss, steepness, steepness, max(0.0, counted * loss - soft)

@@ -1,0 +1,230 @@
+"""The compiled LIBSVM parser: one pass over the bytes of a file.
+
+A number of up to 18 digits whose mantissa fits in 53 bits and whose decimal exponent is at most 22 in size
+is exact after one multiplication or division by a power of ten (Clinger, 1990). Any other token is left to Python's
+own ``float``: its place is noted, and it is patched in afterwards.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+from steelyard.kernels.compile import jit
+from steelyard.kernels.intrinsics import load_eight, trailing_zeros
+
+TAB, NEWLINE, RETURN, SPACE, HASH, PLUS, MINUS, POINT, COLON = 9, 10, 13, 32, 35, 43, 45, 46, 58
+
+# What the parser stopped at.
+DONE, BAD_LABEL, BAD_INDEX, BAD_VALUE, NO_COLON, BAD_QUERY = range(6)
+
+_POWERS = np.array([10.0**i for i in range(23)])  # an array: indexing a tuple is a jump table in Numba
+_EXACT = 9007199254740992  # 2^53
+_NO_INDEX = 2**62
+
+
+# signed numbers would turn an unsigned position into a float, and a signed position is tested for < 0 at every access
+_0, _1, _3, _4, _7, _8, _10, _16, _18, _32, _64 = (np.uint64(i) for i in (0, 1, 3, 4, 7, 8, 10, 16, 18, 32, 64))
+_100, _10000 = np.uint64(100), np.uint64(10000)
+_ZEROS, _ABOVE_NINE = np.uint64(0x3030303030303030), np.uint64(0x7676767676767676)
+_TOP_BITS, _PAIRS = np.uint64(0x8080808080808080), np.uint64(0x00FF00FF00FF00FF)
+_FOURS, _LOW_HALF = np.uint64(0x0000FFFF0000FFFF), np.uint64(0x00000000FFFFFFFF)
+_TENS = np.array([10**i for i in range(9)], np.uint64)
+_LITTLE_ENDIAN = sys.byteorder == "little"
+
+
+@jit
+def _is_end(byte):
+    return byte == SPACE or byte == NEWLINE or byte == HASH or byte == TAB or byte == RETURN  # the frequent ones first
+
+
+@jit
+def _few_digits(text, at, end, total):
+    """:func:`_digits` one by one, which is faster for one or two, as in an index or before a point."""
+    while at < end:
+        digit = text[at] - np.uint8(48)  # unsigned: anything but a digit is larger than 9
+        if digit > 9:
+            break
+        total = total * _10 + np.uint64(digit)
+        at += _1
+    return total, at
+
+
+@jit
+def _digits(text, at, end, total):
+    """Append the digits from ``at`` on to ``total``; wraps around after 19 of them.
+
+    Eight bytes at a time: those that are digits are found, moved to the top and added up in three multiplications,
+    without a branch that depends on how many there are.
+    """
+    while _LITTLE_ENDIAN and at + _8 <= end:
+        block = load_eight(text, at) ^ _ZEROS  # digits become 0 … 9
+        other = ((block + _ABOVE_NINE) | block) & _TOP_BITS
+        bits = trailing_zeros(other) & ~_7  # 8 for each digit before the first other byte
+        count = bits >> _3
+        block = block << (_64 - bits) if count > _0 else _0
+        block = (block * _10 + (block >> _8)) & _PAIRS
+        block = (block * _100 + (block >> _16)) & _FOURS
+        block = (block * _10000 + (block >> _32)) & _LOW_HALF
+        total = total * _TENS[count] + block
+        at += count
+        if count < _8:
+            return total, at
+    return _few_digits(text, at, end, total)
+
+
+@jit
+def _token_end(text, at, end):
+    while at < end and not _is_end(text[at]):
+        at += _1
+    return at
+
+
+@jit
+def number(text, at, end):
+    """(value, next position, how it went: 1 exact, 0 left to Python, -1 no number)."""
+    start = at
+    negative = False
+    if at < end and (text[at] == MINUS or text[at] == PLUS):
+        negative = text[at] == MINUS
+        at += _1
+    first = at
+    mantissa, at = _few_digits(text, at, end, _0)
+    count = at - first
+    scale = 0
+    if at < end and text[at] == POINT:
+        first = at + _1
+        mantissa, at = _digits(text, first, end, mantissa)
+        count += at - first
+        scale = -np.int64(at - first)
+    if count == _0:
+        at = _token_end(text, at, end)
+        return 0.0, at, 0 if at > start else -1
+    if at < end and (text[at] == 101 or text[at] == 69):  # e, E
+        at += _1
+        down = False
+        if at < end and (text[at] == MINUS or text[at] == PLUS):
+            down = text[at] == MINUS
+            at += _1
+        first = at
+        exponent, at = _few_digits(text, at, end, _0)
+        if at == first:
+            return 0.0, at, -1
+        if at - first > _4:
+            return 0.0, at, 0
+        scale += -np.int64(exponent) if down else np.int64(exponent)
+    if at < end and not _is_end(text[at]) and text[at] != COLON:
+        return 0.0, _token_end(text, at, end), 0
+    if count > _18 or mantissa > np.uint64(_EXACT) or scale < -22 or scale > 22:
+        return 0.0, at, 0
+    value = np.float64(mantissa)
+    value = value / _POWERS[-scale] if scale < 0 else value * _POWERS[scale]
+    return -value if negative else value, at, 1
+
+
+@jit
+def _skip_blanks(text, at, end):
+    """Past spaces and a comment, to the next token or the end of the line."""
+    while at < end and (text[at] == SPACE or text[at] == TAB or text[at] == RETURN):
+        at += _1
+    if at < end and text[at] == HASH:
+        while at < end and text[at] != NEWLINE:
+            at += _1
+    return at
+
+
+@jit
+def _note(odd, place, kind, index, start, end):
+    if place < odd.shape[0]:
+        odd[place, 0], odd[place, 1], odd[place, 2], odd[place, 3] = kind, index, start, end
+
+
+@jit
+def _is_query(text, at, end):
+    """Whether ``qid:`` stands here."""
+    if end - at < _4:
+        return False
+    return text[at] == 113 and text[at + _1] == 105 and text[at + _1 + _1] == 100 and text[at + _4 - _1] == COLON
+
+
+def parse(text, state, y, query, indptr, indices, values, odd):
+    """Parse all of ``text``; ``state`` receives what is found.
+
+    That is the result, where it stopped, rows, non-zeros, odd tokens, disorder, lines, the smallest index and its line,
+    the largest index and its line. Disorder counts the indices that are not larger than the one before them in their
+    row. Lines are counted from 0; without an index, the smallest is 2^62 and the largest is -1.
+
+    ``odd`` receives (kind, index, start, end) of tokens for Python: kind 0 is a label, 1 a value. Those that find no
+    room are counted, so that the caller can come again with more.
+    """
+    at, row, count, strange = _0, 0, 0, 0
+    end = np.uint64(text.size)
+    result, stopped, disorder = DONE, _0, 0
+    line, smallest, smallest_line, largest, largest_line = 0, np.int64(_NO_INDEX), 0, np.int64(-1), 0
+    while at < end:
+        at = _skip_blanks(text, at, end)
+        if at >= end:
+            break
+        if text[at] == NEWLINE:
+            at += _1
+            line += 1
+            continue
+        stopped = at
+        value, at, how = number(text, at, end)
+        if how < 0 or (at < end and not _is_end(text[at])):
+            result = BAD_LABEL
+            break
+        if how == 0:
+            _note(odd, strange, 0, row, stopped, at)
+            strange += 1
+        y[row] = value
+        query[row] = -1
+        last = np.int64(-1)
+        while True:
+            at = _skip_blanks(text, at, end)
+            if at >= end or text[at] == NEWLINE:
+                at += _1
+                break
+            stopped = at
+            index, at = _few_digits(text, at, end, _0)
+            if at == stopped and _is_query(text, at, end):
+                first = at + _4
+                group, at = _few_digits(text, first, end, _0)
+                if at == first or at - first > _18 or (at < end and not _is_end(text[at])):
+                    result = BAD_QUERY
+                    break
+                query[row] = np.int64(group)
+                continue
+            if at == stopped or at - stopped > _18:
+                result = BAD_INDEX
+                break
+            if at >= end or text[at] != COLON:
+                result = NO_COLON
+                break
+            stopped = at + _1
+            value, at, how = number(text, stopped, end)
+            if how < 0 or (at < end and not _is_end(text[at])):
+                result = BAD_VALUE
+                break
+            if how == 0:
+                _note(odd, strange, 1, count, stopped, at)
+                strange += 1
+            position = np.int64(index)
+            if position <= last:
+                disorder += 1
+            last = position
+            if position > largest:
+                largest, largest_line = position, line
+            if position < smallest:
+                smallest, smallest_line = position, line
+            indices[count] = position
+            values[count] = value
+            count += 1
+        if result != DONE:
+            break
+        row += 1
+        line += 1
+        indptr[row] = count
+    state[0], state[1], state[2], state[3], state[4], state[5] = result, stopped, row, count, strange, disorder
+    state[6], state[7], state[8], state[9], state[10] = line, smallest, smallest_line, largest, largest_line

@@ -1,0 +1,249 @@
+"""Model files: one learner a file, written atomically, checked before it is believed.
+
+A file is a zip archive of NumPy arrays that are stored, not compressed, so it unpacks to no more than its own size:
+
+    header      JSON: format, kind, loss and its parameters, options, notes
+    arrays      those of the state, by name; none where nothing is learned
+    checksum    SHA-256 over the header and the arrays
+
+What a kernel relies on is checked at loading: names, types, shapes and sizes before anything is allocated, and every
+number that is followed to a place in memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import os
+import zipfile
+from collections.abc import Callable
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.bank import Bank
+from steelyard.data.files import atomic_write
+from steelyard.ftrl import State
+from steelyard.kernels import layout
+from steelyard.learner import Learner
+from steelyard.losses import LOSSES, CustomLoss
+from steelyard.mixture import Mixture, MixtureState
+from steelyard.online import OnlineLearner
+
+FORMAT = 2
+_KINDS: dict[str, type[OnlineLearner]] = {"Learner": Learner, "Bank": Bank, "Mixture": Mixture}
+_MOST_HEADER = 1 << 28  # bytes: notes may hold the names of many classes
+
+
+def save(learner: OnlineLearner, path: str | os.PathLike[str]) -> None:
+    """Write a learner to a file, whole or not at all."""
+    header = {
+        "format": FORMAT,
+        "kind": type(learner).__name__,
+        "loss": learner.loss.name,
+        "loss_parameters": {} if isinstance(learner.loss, CustomLoss) else vars(learner.loss),
+        "options": learner._options(),
+        "notes": learner.notes,
+    }
+    text = json.dumps(header, default=_plain)
+    arrays = {"header": np.array(text), **({} if learner.state is None else learner.state._asdict())}
+    digest = hashlib.sha256()
+    with atomic_write(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+        for name, array in arrays.items():
+            _digest(digest, name, array)
+            _write(archive, name, array)
+        _write(archive, "checksum", np.frombuffer(digest.digest(), np.uint8))
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers and arrays as JSON has them."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
+    raise TypeError(f"a model file holds what JSON can hold, not {type(value).__name__}: {value!r}")
+
+
+def _digest(digest: Any, name: str, array: NDArray[Any]) -> None:
+    digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+    digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+
+
+def _write(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> None:
+    with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+        np.lib.format.write_array(member, array, allow_pickle=False)
+
+
+def load(path: str | os.PathLike[str], *, loss: CustomLoss | None = None) -> OnlineLearner:
+    """Read a learner. Anything that is not right is refused with a ValueError that names the file."""
+    name = os.fspath(path)
+    with open(path, "rb") as file:
+        try:
+            return _load(file, name, loss)
+        except (_Refused, MemoryError) as error:
+            raise ValueError(f"{name} {error}") from error
+        except Exception as error:  # whatever damage does: bad zip, bad JSON, a type, a size, …
+            raise ValueError(f"{name} is not a Steelyard model file, or it is damaged") from error
+
+
+class _Refused(Exception):
+    """Why a file is not loaded, in words that go after its name."""
+
+
+def _require(condition: Any, message: str) -> None:
+    if not condition:
+        raise _Refused(message)
+
+
+def _load(file: IO[bytes], name: str, loss: CustomLoss | None) -> OnlineLearner:
+    with zipfile.ZipFile(file) as archive:
+        size = os.fstat(file.fileno()).st_size
+        members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+        _require(len(members) == len(archive.infolist()) <= 8, "is damaged: its parts are not those of a model")
+        for info in members.values():
+            stored = info.compress_type == zipfile.ZIP_STORED and info.file_size == info.compress_size <= size
+            _require(stored, "is refused: a part of it is compressed, or larger than the file")
+        header = _read_header(archive, members["header"])
+        _require(header["format"] <= FORMAT, f"was written by a newer Steelyard (format {header['format']})")
+        arrays = {n: _read(archive, info) for n, info in members.items() if n not in ("header", "checksum")}
+        if header["format"] >= 2:
+            _check_sum(archive, members, header["text"], arrays)
+    _require(
+        (header["loss"] == "custom") == (loss is not None),
+        f"was learned with the {header['loss']} loss: it {'needs' if loss is None else 'does not need'} loss=",
+    )
+    chosen = loss if loss is not None else LOSSES[header["loss"]](**header["loss_parameters"])
+    if header["format"] == 1:
+        arrays = _from_format_1(header, arrays)
+    kind = _KINDS[header["kind"]]
+    _check_outputs(kind, header["options"], arrays)
+    learner = kind(chosen, **header["options"])
+    learner.notes = header["notes"]
+    if arrays:
+        _set_state(learner, arrays)
+    return learner
+
+
+def _read_header(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> dict[str, Any]:
+    _require(info.file_size <= _MOST_HEADER, "is refused: its header is too large")
+    text = str(np.lib.format.read_array(io.BytesIO(archive.read(info)), allow_pickle=False))
+    header = json.loads(text)
+    expected = {"format": int, "kind": str, "loss": str, "loss_parameters": dict, "options": dict, "notes": dict}
+    for name, kind in expected.items():
+        _require(isinstance(header[name], kind), f"is damaged: {name} in its header is not what it must be")
+    return {**header, "text": text}
+
+
+def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any]:
+    """An array, whose type and size are known to be right before it is read."""
+    with archive.open(info) as member:
+        version = np.lib.format.read_magic(member)
+        reader: Callable[..., Any] = {
+            (1, 0): np.lib.format.read_array_header_1_0,
+            (2, 0): np.lib.format.read_array_header_2_0,
+        }[version]
+        shape, fortran, dtype = reader(member)
+        start = member.tell()
+        right = dtype.str in ("<f8", "<f4", "<u8", "|u1") and not fortran and all(n >= 0 for n in shape)
+        count = math.prod(shape)
+        _require(right and start + count * dtype.itemsize == info.file_size, "is damaged: an array is not what it says")
+        array = np.empty(count, dtype)
+        view, at = array.view(np.uint8).data, 0
+        while at < len(view):
+            read = member.readinto(view[at : at + (1 << 24)])  # type: ignore[attr-defined]
+            _require(read, "is damaged: it is cut off")
+            at += read
+        _require(not member.read(1), "is damaged: an array is longer than it says")
+        return np.asarray(array.reshape(shape))
+
+
+def _check_sum(
+    archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], text: str, arrays: dict[str, NDArray[Any]]
+) -> None:
+    digest = hashlib.sha256()
+    _digest(digest, "header", np.array(text))
+    for name, array in arrays.items():
+        _digest(digest, name, array)
+    _require(_read(archive, members["checksum"]).tobytes() == digest.digest(), "is damaged: its checksum is another")
+
+
+# ------------------------------------------------------------------------------------------------ what kernels rely on
+
+
+def _check_outputs(kind: type[OnlineLearner], options: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+    """The number of outputs sizes many things: the arrays must agree with it before anything is made."""
+    outputs = options.get("n_outputs", 1)
+    if kind is Bank:
+        outputs = len(options["updates"]) * len(options["eta0"])
+    _require(isinstance(outputs, int), "is damaged: its number of outputs is no whole number")
+    if arrays:
+        _require(arrays["sums"].shape[:1] == (outputs,), "is damaged: its arrays do not fit together")
+
+
+def _set_state(learner: OnlineLearner, arrays: dict[str, NDArray[Any]]) -> None:
+    """Give a learner the arrays of a file, copied to where tables live, if they are what its options need."""
+    names: type[Any] = MixtureState if isinstance(learner, Mixture) else State
+    _require(set(arrays) == set(names._fields), "is damaged: arrays are missing, or there are too many")
+    record = learner._record  # type: ignore[attr-defined]
+    _require(arrays["table"].ndim == 1 and arrays["table"].size % record == 0, "is damaged: its arrays do not fit")
+    expected = learner._new_state(arrays["table"].size // record - 1)
+    fits = all(arrays[n].shape == a.shape and arrays[n].dtype == a.dtype for n, a in expected._asdict().items())
+    _require(fits, "is damaged: its arrays do not fit together")
+    if isinstance(learner, Mixture):
+        _check_mixture(learner, arrays)
+    else:
+        clocks = arrays["clocks"]
+        _require((clocks[:, layout.WEIGHT] >= 0.0).all(), "is damaged: a weight is negative")
+    for name, array in expected._asdict().items():
+        array[...] = arrays[name]
+    learner.state = expected
+
+
+def _check_mixture(mixture: Mixture, arrays: dict[str, NDArray[Any]]) -> None:
+    """The numbers of a mixture that a kernel follows to a place in memory: counts, offsets and exponents."""
+    table, clocks, centered = arrays["table"], arrays["clocks"], arrays["centered"]
+    count = clocks[layout.CENTERED]
+    _require(0.0 <= count <= centered.size and count == int(count), "is damaged: a count is out of range")
+    offsets = centered[: int(count)]
+    width, last = np.uint64(mixture._record), np.uint64(table.size - mixture._record)
+    right = (offsets % width == 0).all() and (offsets < last).all() and np.unique(offsets).size == offsets.size
+    _require(right, "is damaged: an offset is out of range")
+    exponent = table.reshape(-1, mixture._record)[:, mixture._statistics + layout.EXPONENT]
+    whole = (np.abs(exponent) <= layout.MOST_EXPONENT).all() and (exponent == np.round(exponent)).all()
+    _require(whole, "is damaged: an exponent is out of range")
+    others = np.delete(clocks, layout.CENTERED)
+    _require(
+        np.isfinite(others).all() and (clocks[[layout.MIX_SEEN, layout.MIX_ROWS]] >= 0.0).all(),
+        "is damaged: a clock is out of range",
+    )
+    _require(clocks[layout.LABEL_UNIT] >= 0.0, "is damaged: a unit is out of range")
+
+
+# ------------------------------------------------------------------------------------------------ the format of 0.1.0
+
+_OLD_CLOCKS = (1, 2, 3, 5, 6)  # weight, lam, sum of squared gradients, scale, norm; after eta0
+_OLD_SUMS = (7, 4, 8, 9, 10, 11)  # rows, loss, fenchel, delta, negative, guarded
+_OLD_SHARED = 10
+
+
+def _from_format_1(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The arrays of a file of 0.1.0 under today's names: ``scalars`` and ``dual`` held several things each."""
+    if not arrays:
+        return arrays
+    _require(set(arrays) == {"table", "scalars", "dual"}, "is damaged: arrays are missing, or there are too many")
+    table, scalars, dual = arrays["table"], arrays["scalars"], arrays["dual"]
+    _require(scalars.ndim == 2 and dual.ndim == 1, "is damaged: its arrays do not fit together")
+    if header["kind"] == "Mixture":
+        members = dual[_OLD_SHARED:]
+        _require(
+            (members == np.round(members)).all() and (members >= 0.0).all(), "is damaged: an offset is out of range"
+        )
+        return {
+            "table": table,
+            "clocks": dual[:_OLD_SHARED],
+            "sums": scalars,
+            "centered": members.astype(np.uint64),
+        }
+    _require(scalars.shape[1] == 12, "is damaged: its arrays do not fit together")
+    return {"table": table, "clocks": scalars[:, _OLD_CLOCKS], "sums": scalars[:, _OLD_SUMS], "dual": dual}

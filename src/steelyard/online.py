@@ -1,0 +1,315 @@
+"""The life of a learner, whatever it learns with: check, learn, undo, predict, save and load.
+
+:class:`~steelyard.Learner` (one rate), :class:`~steelyard.Bank` (many) and :class:`~steelyard.Mixture` (none to choose)
+are siblings under this roof. Each has a state of its own, a named tuple of plain arrays: weights, clocks (what sets the
+rates) and sums (what adds up over rows), with options kept apart from them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.data.block import Block, as_block, inspected
+from steelyard.data.checks import (
+    check_classes,
+    check_finite,
+    check_labels,
+    check_order,
+    check_weights,
+    nonfinite_rows,
+    refuse_rows,
+)
+from steelyard.losses import Array, CustomLoss, Loss, get_loss
+
+if TYPE_CHECKING:
+    from steelyard.certificate import Certificate
+
+MOST_OUTPUTS = 1_000_000
+_Self = TypeVar("_Self", bound="OnlineLearner")
+
+
+class Trace(NamedTuple):
+    """What a call of ``learn`` saw, row by row, before each row was learned.
+
+    ``prediction`` and ``loss`` have one entry a row, or one row of entries where there are several outputs.
+    """
+
+    prediction: Array
+    loss: Array
+    weight: Array
+
+    def __repr__(self) -> str:
+        return f"<Trace of {len(self.loss)} rows: average loss {self.average_loss:.6g}>"
+
+    @property
+    def average_loss(self) -> float:
+        """The progressive loss: the weighted average of the losses, over outputs too. NaN without weight."""
+        total = float(self.weight.sum())
+        per_row = self.loss if self.loss.ndim == 1 else self.loss.mean(axis=1)
+        return float(self.weight @ per_row) / total if total > 0.0 else float("nan")
+
+
+class Progress(NamedTuple):
+    """The average loss so far, and of how much weight."""
+
+    average: float = float("nan")
+    weight: float = 0.0
+
+    def add(self, trace: Trace) -> Progress:
+        """The same with what a call of ``learn`` saw."""
+        new = float(trace.weight.sum())
+        if not new > 0.0 or not self.weight > 0.0:
+            return Progress(trace.average_loss, new) if new > 0.0 else self
+        share = new / (self.weight + new)
+        return Progress((1.0 - share) * self.average + share * trace.average_loss, self.weight + new)
+
+
+class OnlineLearner:
+    """What :class:`Learner`, :class:`Bank` and :class:`Mixture` share. Not to be shared between threads."""
+
+    certificate = False
+    """Whether it keeps what a regret bound needs."""
+
+    def __init__(self, loss: str | Loss, *, fit_intercept: bool, n_outputs: int, one_vs_rest: bool) -> None:
+        self.loss = get_loss(loss)
+        self.fit_intercept = bool(fit_intercept)
+        self.n_outputs = int(n_outputs)
+        if not 1 <= self.n_outputs <= MOST_OUTPUTS:
+            raise ValueError(f"n_outputs must be between 1 and {MOST_OUTPUTS}, got {n_outputs}")
+        self.one_vs_rest = one_vs_rest
+        if one_vs_rest and self.loss.invalid_labels(np.array([-1.0, 1.0])).size:
+            raise ValueError(f"the {self.loss.name} loss takes {self.loss.domain}, so it has no one-vs-rest form")
+        self.state: Any = None
+        """The learned arrays, None before anything is learned. A copy of them is a snapshot."""
+        self.notes: dict[str, Any] = {}
+        """What goes into the model file with the learner: anything that JSON can hold."""
+        self._coef: Array | None = None
+
+    # ------------------------------------------------------------------------- what each kind of learner says itself
+
+    def _new_state(self, n_features: int) -> Any:
+        """A state in which nothing is learned."""
+        raise NotImplementedError
+
+    def _record_arrays(self, state: Any) -> list[NDArray[Any]]:
+        """Views of the arrays that have a row for each feature, and one for the intercept at their end."""
+        raise NotImplementedError
+
+    def _small_arrays(self, state: Any) -> list[NDArray[Any]]:
+        """The others, as far as they are in use."""
+        return [state.clocks, state.sums]
+
+    def _always_touched(self, state: Any) -> NDArray[np.intp]:
+        """Features that a row may change without having them."""
+        return np.empty(0, np.intp)
+
+    def _run_kernel(
+        self,
+        block: Block,
+        order: NDArray[np.int64],
+        y: Array,
+        weight: Array,
+        state: Any,
+        prediction: Array,
+        loss: Array,
+    ) -> int:
+        """Learn the rows; returns the place in ``order`` where it had to stop, or -1."""
+        raise NotImplementedError
+
+    def _check_results(self, state: Any, prediction: Array, order: NDArray[np.int64]) -> None:
+        """Warn of what the rows have led to."""
+
+    def _solve_coefficients(self, state: Any) -> Array:
+        """x of every feature and output, the intercept in the last row."""
+        raise NotImplementedError
+
+    def _options(self) -> dict[str, Any]:
+        """What makes another learner like this one, beside the loss."""
+        raise NotImplementedError
+
+    def certify(self, output: int = 0) -> Certificate:
+        """The certificate of one output: a regret bound for any comparator, over everything learned so far."""
+        raise ValueError("this learner keeps no certificate")
+
+    @property
+    def inspects_indices(self) -> bool:
+        """Whether the kernel looks at the indices of sparse rows itself."""
+        return False
+
+    # ------------------------------------------------------------------------------------------------------ learning
+
+    def learn(self, X: Any, y: Any, sample_weight: Any = None, *, order: Any = None) -> Trace:
+        """Learn a block of rows, in the given ``order`` of rows (as they come, without one).
+
+        Where this raises, for whatever reason, the learner is as it was.
+        """
+        block = as_block(X, inspect=not self.inspects_indices)
+        if order is not None:
+            order = check_order(order, block.n_rows)
+        return self.learn_block(block, *self._check_targets(block, y, sample_weight), order)
+
+    def _check_targets(self, block: Block, y: Any, sample_weight: Any) -> tuple[Array, Array]:
+        if self.one_vs_rest:
+            labels = check_classes(y, self.n_outputs, block.n_rows)
+        else:
+            labels = check_labels(y, self.loss, block.n_rows)
+        return labels, check_weights(sample_weight, block.n_rows)
+
+    def learn_block(
+        self, block: Block, y: Array, weight: Array, order: NDArray[np.int64] | None = None, *, keep: bool = True
+    ) -> Trace:
+        """:meth:`learn` for what is checked already.
+
+        Without ``keep``, a failure leaves the learner unusable, which is for callers who then throw it away.
+        """
+        known = self.state
+        if known is not None and block.n_features != self.n_features:
+            raise ValueError(f"X has {block.n_features} features, but the learner has learned {self.n_features}")
+        rows = np.arange(block.n_rows, dtype=np.int64) if order is None else order
+        seen = weight if order is None else weight[order]
+        state = self._new_state(block.n_features) if known is None else known
+        undo = self._snapshot(block, state) if keep and known is not None else None
+        try:
+            prediction, loss = np.empty((2, rows.size * self.n_outputs))
+            stopped = self._run_kernel(block, rows, y, weight, state, prediction, loss)
+            if stopped < 0:
+                self._check_custom_loss(prediction, loss, rows)
+                self._check_results(state, prediction, rows)
+                shape = (rows.size,) if self.n_outputs == 1 else (rows.size, self.n_outputs)
+                trace = Trace(prediction.reshape(shape), loss.reshape(shape), seen)
+                self.state, self._coef = state, None
+                return trace
+        except BaseException:  # an interrupt, too, which arrives when the kernel is done
+            self._restore(known, undo)
+            raise
+        self._restore(known, undo)
+        if not block.inspected:
+            return self.learn_block(inspected(block), y, weight, order, keep=keep)
+        refuse_rows(block, np.append(nonfinite_rows(block, rows), rows[stopped]))
+        raise ValueError(
+            f"row {rows[stopped]} of X is too large or too small for a float, measured in the metric; rescale it"
+        )
+
+    def _restore(self, known: Any, undo: Callable[[], None] | None) -> None:
+        if undo is not None:
+            undo()
+        self.state, self._coef = known, None
+
+    def _snapshot(self, block: Block, state: Any) -> Callable[[], None]:
+        """A function that puts the state back to what it is now.
+
+        It keeps all of it, or what the features of the block own in it, if that is less.
+        """
+        records = self._touched(block, state)
+        views = [view for view in self._record_arrays(state) if view.size]
+        saved = [view[records].copy() for view in views]
+        others = self._small_arrays(state)
+        copies = [array.copy() for array in others]
+
+        def undo() -> None:
+            for view, copy in zip(views, saved, strict=True):
+                view[records] = copy
+            for array, copy in zip(others, copies, strict=True):
+                array[...] = copy
+
+        return undo
+
+    def _touched(self, block: Block, state: Any) -> Any:
+        """The records that a block may change: a slice of all, or an array of them."""
+        n = block.n_features
+        if block.dense or block.indices.size > n:
+            return slice(None)
+        always = np.append(self._always_touched(state), n)
+        indices = block.indices[block.indices < n].astype(np.intp)
+        if 8 * indices.size > n:  # cheaper than to copy features twice
+            marked = np.zeros(n + 1, bool)
+            marked[indices] = marked[always] = True
+            return np.flatnonzero(marked)
+        return np.concatenate([indices, always])
+
+    def _check_custom_loss(self, prediction: Array, loss: Array, rows: NDArray[np.int64]) -> None:
+        """A user's loss that raises gives NaN: what it was asked for is named."""
+        if not isinstance(self.loss, CustomLoss):
+            return
+        bad = np.flatnonzero(np.isnan(loss) & np.isfinite(prediction))
+        if bad.size:
+            raise ValueError(
+                f"CustomLoss: value is not a number, or raises, at p={prediction[bad[0]]:g}, the prediction of row "
+                f"{rows[bad[0] // self.n_outputs]}"
+            )
+        bad = np.flatnonzero(~np.isfinite(prediction))
+        if bad.size and bad[0] >= self.n_outputs:
+            before = bad[0] - self.n_outputs
+            raise ValueError(
+                f"CustomLoss: slope is not a number, or raises, near p={prediction[before]:g}, the prediction of row "
+                f"{rows[before // self.n_outputs]}"
+            )
+
+    # ---------------------------------------------------------------------------------------------------- predicting
+
+    def predict(self, X: Any) -> Array:
+        """<q, x> for every row: (rows,), or (rows, outputs) where there are several."""
+        block = as_block(X)
+        check_finite(block)
+        return self.predict_block(block)
+
+    def predict_block(self, block: Block) -> Array:
+        """:meth:`predict` for what is checked already."""
+        from steelyard.kernels.library import get_kernel
+
+        coef = self._coefficients()
+        if block.n_features != self.n_features:
+            raise ValueError(f"X has {block.n_features} features, but the learner has learned {self.n_features}")
+        out = np.empty(block.n_rows * self.n_outputs)
+        if block.n_rows:
+            get_kernel("predict", *block.types)(*block.arrays, coef.reshape(-1), block.dense, out)
+        return out if self.n_outputs == 1 else out.reshape(-1, self.n_outputs)
+
+    def _learned(self) -> Any:
+        if self.state is None:
+            raise ValueError("this learner has not learned anything yet: call learn first")
+        return self.state
+
+    def _coefficients(self) -> Array:
+        """x of every feature and output, the intercept in the last row; kept until the next ``learn``."""
+        state = self._learned()
+        if self._coef is None:
+            self._coef = self._solve_coefficients(state)
+        return self._coef
+
+    @property
+    def n_features(self) -> int:
+        """How many features the learner has seen, without the intercept."""
+        return len(self._record_arrays(self._learned())[0]) - 1
+
+    @property
+    def coef_(self) -> Array:
+        """The weights: (features,), or (outputs, features)."""
+        x = self._coefficients()[:-1]
+        return np.array(x[:, 0] if self.n_outputs == 1 else x.T)
+
+    @property
+    def intercept_(self) -> Any:
+        """The weight of the constant feature, a number or one an output."""
+        x = self._coefficients()[-1]
+        return float(x[0]) if self.n_outputs == 1 else x.copy()
+
+    # --------------------------------------------------------------------------------------------------- model files
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the learner to one file, atomically: a reader sees the old file or the new one, whole."""
+        from steelyard.modelfile import save
+
+        save(self, path)
+
+    @classmethod
+    def load(cls: type[_Self], path: str | os.PathLike[str], *, loss: CustomLoss | None = None) -> _Self:
+        """Read a learner of any kind; one with a user's own loss needs that ``loss`` again: functions are not saved."""
+        from steelyard.modelfile import load
+
+        return load(path, loss=loss)  # type: ignore[return-value]
