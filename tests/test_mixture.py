@@ -20,6 +20,7 @@ from steelyard.kernels import layout
 from steelyard.kernels.compile import jit
 from steelyard.kernels.steps.lanes import decay_lanes, exp_lanes
 from steelyard.kernels.steps.logistic import logistic_sixteen_gap
+from steelyard.mixture import RATES
 
 LOSSES = ["logistic", "squared", "hinge", "squared_hinge", "exponential", "logarithmic", "hellinger"]
 LOSSES += ["absolute", "quantile", "huber", "poisson"]
@@ -396,7 +397,7 @@ def test_one_vs_rest_is_a_mixture_for_each_class():
 def test_the_bank_of_an_estimator():
     X, y = load_breast_cancer(return_X_y=True)
     model = OnlineClassifier(random_state=0).fit(X, y)
-    assert [expert.eta0 for expert in model.bank_] == list(mixture.RATES)
+    assert [expert.eta0 for expert in model.bank_] == list(RATES)
     assert [expert.decay for expert in model.bank_] == ["1/sqrt(n)"] * 4 + ["1/n"] * 4
     assert sum(expert.weight for expert in model.bank_) == pytest.approx(1.0)
     best = min(expert.loss for expert in model.bank_)

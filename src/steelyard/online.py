@@ -80,7 +80,7 @@ class OnlineLearner:
         self.fit_intercept = bool(fit_intercept)
         self.n_outputs = int(n_outputs)
         if not 1 <= self.n_outputs <= MOST_OUTPUTS:
-            raise ValueError(f"n_outputs must be between 1 and {MOST_OUTPUTS}, got {n_outputs}")
+            raise ValueError(f"n_outputs must be at least 1, and at most {MOST_OUTPUTS}, got {n_outputs}")
         self.one_vs_rest = one_vs_rest
         if one_vs_rest and self.loss.invalid_labels(np.array([-1.0, 1.0])).size:
             raise ValueError(f"the {self.loss.name} loss takes {self.loss.domain}, so it has no one-vs-rest form")
@@ -178,7 +178,7 @@ class OnlineLearner:
             prediction, loss = np.empty((2, rows.size * self.n_outputs))
             stopped = self._run_kernel(block, rows, y, weight, state, prediction, loss)
             if stopped < 0:
-                self._check_custom_loss(prediction, loss, rows)
+                self._check_custom_loss(prediction, y, rows)
                 self._check_results(state, prediction, rows)
                 shape = (rows.size,) if self.n_outputs == 1 else (rows.size, self.n_outputs)
                 trace = Trace(prediction.reshape(shape), loss.reshape(shape), seen)
@@ -232,22 +232,23 @@ class OnlineLearner:
             return np.flatnonzero(marked)
         return np.concatenate([indices, always])
 
-    def _check_custom_loss(self, prediction: Array, loss: Array, rows: NDArray[np.int64]) -> None:
-        """A user's loss that raises gives NaN: what it was asked for is named."""
+    def _check_custom_loss(self, prediction: Array, y: Array, rows: NDArray[np.int64]) -> None:
+        """A user's loss that raises gives NaN where it is compiled: what it was asked for is named."""
+        from steelyard.updates import evaluate
+
         if not isinstance(self.loss, CustomLoss):
             return
-        bad = np.flatnonzero(np.isnan(loss) & np.isfinite(prediction))
+        labels = np.repeat(y[rows], self.n_outputs)
+        if self.one_vs_rest:
+            labels = np.where(labels == np.tile(np.arange(self.n_outputs), rows.size), 1.0, -1.0)
+        asked = np.flatnonzero(np.isfinite(prediction))
+        value, slope, _, _ = evaluate(self.loss, "linearized", prediction[asked], labels[asked], 0.0)
+        bad = np.flatnonzero(np.isnan(value) | np.isnan(slope))
         if bad.size:
+            at = asked[bad[0]]
             raise ValueError(
-                f"CustomLoss: value is not a number, or raises, at p={prediction[bad[0]]:g}, the prediction of row "
-                f"{rows[bad[0] // self.n_outputs]}"
-            )
-        bad = np.flatnonzero(~np.isfinite(prediction))
-        if bad.size and bad[0] >= self.n_outputs:
-            before = bad[0] - self.n_outputs
-            raise ValueError(
-                f"CustomLoss: slope is not a number, or raises, near p={prediction[before]:g}, the prediction of row "
-                f"{rows[before // self.n_outputs]}"
+                f"CustomLoss: {'value' if np.isnan(value[bad[0]]) else 'slope'} raises, or is not a number, at "
+                f"p={prediction[at]:g}, y={labels[at]:g}, in row {rows[at // self.n_outputs]}"
             )
 
     # ---------------------------------------------------------------------------------------------------- predicting

@@ -49,7 +49,7 @@ def integrated_rate(schedule, power_t, origin, eta0, weight, lam, h):
 @jit
 def bounded(rate, norm2):
     """The rate, less where the step length would overflow."""
-    return rate if rate * norm2 <= LARGE else LARGE / norm2
+    return LARGE / norm2 if rate * norm2 > LARGE else rate
 
 
 @jit

@@ -1,0 +1,230 @@
+"""The house: imports that go down only, one layout, guards of the compiled code."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import steelyard
+from steelyard import Bank
+from steelyard.kernels import layout
+from steelyard.kernels.compile import _digest
+from steelyard.kernels.library import compiled_loss, get_kernel
+from steelyard.losses import LOSSES, CustomLoss, Loss
+
+SOURCE = Path(steelyard.__file__).parent
+
+# From the top down: a module may import from its own floor and from those below it.
+FLOORS = [
+    ["cli", "__main__"],
+    ["experiments"],
+    ["estimators"],
+    ["fitting"],
+    ["modelfile", "certificate", "comparator"],
+    ["learner", "bank", "mixture"],
+    ["ftrl"],
+    ["online"],
+    ["data"],
+    ["kernels"],
+    ["losses", "updates", "regularizers"],
+]
+UPWARDS = {
+    ("losses", "updates"): "evaluated on request",
+    ("updates", "kernels"): "a loss is evaluated by its compiled step, which is loaded on request",
+    ("online", "modelfile"): "save and load are methods of what they save",
+    ("online", "certificate"): "for type checkers",
+    ("ftrl", "certificate"): "certify makes one",
+    ("experiments", "experiments"): "",
+}
+
+
+def floor_of(module: str) -> int:
+    return next(i for i, names in enumerate(FLOORS) if module in names)
+
+
+def imports(path: Path) -> set[str]:
+    """The parts of the package that a file imports, wherever in the file."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("steelyard"):
+            parts = node.module.split(".")
+            names = [parts[1]] if len(parts) > 1 else [alias.name for alias in node.names]
+            found |= {name for name in names if (SOURCE / name).is_dir() or (SOURCE / f"{name}.py").exists()}
+    return found
+
+
+def test_imports_go_down_only():
+    for path in SOURCE.rglob("*.py"):
+        relative = path.relative_to(SOURCE)
+        module = relative.parts[0].removesuffix(".py")
+        if module == "__init__":
+            continue  # its names are loaded when they are used
+        for other in imports(path):
+            down = floor_of(other) >= floor_of(module)
+            assert down or (module, other) in UPWARDS, f"{relative} imports steelyard.{other}: a new way up"
+
+
+def test_every_exception_is_in_use():
+    used = {
+        (path.relative_to(SOURCE).parts[0].removesuffix(".py"), other)
+        for path in SOURCE.rglob("*.py")
+        for other in imports(path)
+    }
+    assert set(UPWARDS) <= used
+
+
+def test_every_module_has_a_floor():
+    for path in SOURCE.iterdir():
+        if path.suffix == ".py" or (path.is_dir() and (path / "__init__.py").exists()):
+            name = path.name.removesuffix(".py")
+            assert name == "__init__" or floor_of(name) >= 0
+
+
+def test_the_core_and_the_shell_import_nothing_heavy_at_the_top():
+    """Only these may import scikit-learn or matplotlib when they are loaded, and only kernels Numba."""
+    for path in SOURCE.rglob("*.py"):
+        relative = path.relative_to(SOURCE).as_posix()
+        tops = {
+            alias.name.split(".")[0] if isinstance(node, ast.Import) else (node.module or "").split(".")[0]
+            for node in ast.parse(path.read_text()).body
+            if isinstance(node, (ast.Import, ast.ImportFrom))
+            for alias in node.names
+        }
+        assert "sklearn" not in tops or relative == "estimators.py"
+        assert "matplotlib" not in tops or relative == "experiments/plots.py"
+        assert not tops & {"scipy", "joblib", "rich"}
+        assert not tops & {"numba", "llvmlite"} or relative.startswith("kernels/")
+
+
+# ------------------------------------------------------------------------------------------------------ one layout
+
+
+@pytest.mark.parametrize("loss", [*LOSSES, "custom"])
+def test_a_rule_that_is_not_known_is_not_run_as_another(loss):
+    chosen = (
+        steelyard.get_loss(loss)
+        if loss != "custom"
+        else CustomLoss(lambda p, y: (p - y) ** 2, lambda p, y: 2 * (p - y))
+    )
+    step, parameters, _ = compiled_loss(chosen)
+    params, out = parameters.copy()[None], np.empty(4)
+    params[0, layout.RULE] = max(steelyard.updates.UPDATES.values()) + 1.0
+    p, y, a = np.array([0.4]), np.array([1.0]), np.array([0.3])
+    get_kernel("evaluate")(step, params, p, y, a, out)
+    assert math.isnan(out[2])
+
+
+def test_a_schedule_that_is_not_known_is_not_run_as_another(monkeypatch):
+    from steelyard.regularizers import SCHEDULES
+
+    monkeypatch.setitem(SCHEDULES, "new", max(SCHEDULES.values()) + 1)
+    learner = steelyard.Learner("squared", schedule="new")
+    with pytest.warns(RuntimeWarning, match="diverges"):
+        learner.learn(np.ones((3, 1)), np.ones(3))
+    assert np.isnan(learner.state.table).any()
+
+
+def test_a_loss_must_say_how_its_slopes_grow():
+    for kind in (*LOSSES.values(), CustomLoss):
+        assert kind.label_scale in ("none", "proportional", "constant", "cut")
+        assert (kind.label_scale == "none") == (kind.labels != "real") or kind is CustomLoss
+
+    class Unsaid(Loss):
+        name, labels = "unsaid", "real"
+
+    with pytest.raises(AttributeError, match="label_scale"):
+        steelyard.Mixture(Unsaid())
+
+
+def test_a_bank_has_no_classes():
+    with pytest.raises(TypeError, match="n_outputs"):
+        Bank("logistic", n_outputs=3)
+
+
+def test_a_bank_and_a_mixture_are_no_learners():
+    assert not issubclass(steelyard.Mixture, steelyard.Learner)
+    assert not issubclass(Bank, steelyard.Learner)
+
+
+# -------------------------------------------------------------------------------------------------------- compiled
+
+
+def test_the_digest_covers_every_kernel_file(tmp_path, monkeypatch):
+    """A copy of the package, in which one kernel file after another gets a comment."""
+    import shutil
+
+    copy = tmp_path / "steelyard"
+    shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr("steelyard.kernels.compile.__file__", str(copy / "kernels" / "compile.py"))
+    seen = {_digest.__wrapped__()}
+    files = [*sorted((copy / "kernels").rglob("*.py")), copy / "updates.py", copy / "regularizers.py"]
+    for file in files:
+        file.write_text(file.read_text() + "# more\n")
+        seen.add(_digest.__wrapped__())
+    assert len(seen) == len(files) + 1
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("numba.core.caching", "FunctionCache._index_key"),
+        ("numba.core.ccallback", "CFunc._cache"),
+        ("numba.core.cgutils", "get_or_insert_function"),
+        ("numba.core.dispatcher", "Dispatcher.disable_compile"),
+    ],
+)
+def test_private_names_of_numba_are_there(module, name):
+    """Numba's version is capped because of them: where this fails, look at kernels/compile.py first."""
+    found = importlib.import_module(module)
+    parts = name.split(".")
+    if parts[-1] == "_cache":  # set in the constructor
+        assert "_cache" in Path(found.__file__).read_text()
+        return
+    for part in parts:
+        found = getattr(found, part)
+
+
+BOUNDS = """
+import numpy as np, scipy.sparse as sp, steelyard, warnings
+warnings.simplefilter("ignore")
+from steelyard import Learner, Bank, Mixture
+rng = np.random.default_rng(0)
+X = rng.normal(size=(40, 5)); X[rng.random(X.shape) < 0.3] = 0.0
+y, classes = np.sign(rng.normal(size=40)), np.arange(40.0) % 3
+for form in (X, sp.csr_matrix(X), X.astype(np.float32), sp.csr_matrix((40, 0)), np.empty((40, 0)), X[:0]):
+    n = form.shape[0]
+    for schedule in ("power", "adagrad-norm", "gap"):
+        for metric in ("scalar", "diagonal"):
+            for center in ("origin", "trajectory"):
+                options = dict(schedule=schedule, metric=metric, center=center, certificate=True)
+                Learner("logistic", **options).learn(form, y[:n])
+    Learner("logistic", metric="scalar", radius=0.3, eta0=5.0).learn(form, y[:n])
+    Learner("logistic", n_outputs=3, certificate=True).learn(form, classes[:n])
+    Bank("logistic", eta0=np.ones(17), updates=("iwa", "aprox")).learn(form, y[:n])
+    for loss in ("logistic", "squared", "hinge"):
+        Mixture(loss).learn(form, y[:n])
+        Mixture(loss, n_outputs=3).learn(form, classes[:n], rng.integers(0, 3, n))
+        mixture = Mixture(loss)
+        mixture.learn(form, y[:n])
+        mixture.predict(form)
+steelyard.OnlineClassifier(random_state=0).fit(X > 0, y)
+open("data", "w").write("1 1:0.5 3:2e-1 # c\\n-1 2:4\\n+1e3 qid:1 7:1\\n")
+steelyard.read_libsvm("data", query_id=True)
+print("done")
+"""
+
+
+def test_no_kernel_reads_or_writes_out_of_bounds(tmp_path):
+    """Everything compiled again with Numba's bounds checks, on small inputs."""
+    environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", BOUNDS], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "done\n"

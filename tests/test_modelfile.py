@@ -1,0 +1,221 @@
+"""Model files: round trips, files of earlier formats, and files that were damaged or made to do harm."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from steelyard import Bank, Learner, Mixture, OnlineClassifier, cli
+from steelyard.kernels import layout
+
+MODELS = Path(__file__).parent / "models"
+KINDS = {
+    "learner": lambda: Learner("logistic", schedule="adagrad-norm", certificate=True),
+    "bank": lambda: Bank("squared", updates=("iwa", "linearized"), eta0=[0.1, 1.0]),
+    "mixture": lambda: Mixture("squared"),
+    "classes": lambda: Mixture("logistic", n_outputs=3),
+}
+
+
+def trained(kind):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3)) + np.array([0.0, 5.0, 0.0])
+    y = {"learner": np.sign(X[:, 0]), "classes": np.arange(40.0) % 3}.get(kind, X[:, 0] * 100.0 + 7.0)
+    learner = KINDS[kind]()
+    learner.learn(X, y)
+    return learner, X, y
+
+
+def rewrite(path, *, header=None, **changes):
+    """A model file with some of its arrays changed, and a checksum that fits."""
+    from steelyard import modelfile
+
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files if name != "checksum"}
+    if header is not None:
+        arrays["header"] = np.array(json.dumps(json.loads(str(arrays["header"])) | header))
+    arrays |= changes
+    digest = modelfile.hashlib.sha256()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, array in arrays.items():
+            modelfile._digest(digest, name, np.asarray(array))
+            modelfile._write(archive, name, np.asarray(array))
+        modelfile._write(archive, "checksum", np.frombuffer(digest.digest(), np.uint8))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_saved_learner_of_any_kind_goes_on_to_the_bit(tmp_path, kind):
+    learner, X, y = trained(kind)
+    learner.notes = {"names": ["a", "b"]}
+    learner.save(tmp_path / "m")
+    for loader in (Learner, Bank, Mixture):
+        other = loader.load(tmp_path / "m")
+        assert type(other) is type(learner)
+    assert other.notes == learner.notes
+    learner.learn(X, y)
+    other.learn(X, y)
+    for name, array in learner.state._asdict().items():
+        np.testing.assert_array_equal(getattr(other.state, name), array)
+
+
+def test_files_of_0_1_0_still_load():
+    for name, expected in json.loads((MODELS / "format-1.json").read_text()).items():
+        learner = Learner.load(MODELS / f"format-1-{name}")
+        np.testing.assert_array_equal(learner.predict(np.array(expected["rows"])), expected["predict"])
+        if "fenchel" in expected:
+            assert learner.certify().fenchel == expected["fenchel"]
+        learner.learn(np.array(expected["rows"]), [1.0, 1.0, 1.0])
+    assert Learner.load(MODELS / "format-1-empty").state is None
+
+
+def test_numpy_numbers_are_saved(tmp_path):
+    learner = Learner("quantile", eta0=np.float32(0.5), power_t=np.float64(0.25))
+    learner.notes = {"count": np.int64(3), "values": np.arange(2), "flag": np.True_}
+    learner.learn([[1.0]], [1.0])
+    learner.save(tmp_path / "m")
+    other = Learner.load(tmp_path / "m")
+    assert other.regularizer == learner.regularizer
+    assert other.notes == {"count": 3, "values": [0, 1], "flag": True}
+    learner.notes = {"what": object()}
+    with pytest.raises(TypeError, match="a model file holds what JSON can hold, not object"):
+        learner.save(tmp_path / "m")
+    model = OnlineClassifier(eta0=np.float64(0.5), passes=np.int64(2)).fit([[0.0], [1.0]], [0, 1])
+    model.learner_.save(tmp_path / "m")
+    assert Learner.load(tmp_path / "m").coef_ == model.coef_[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_damage_anywhere_is_a_sentence(tmp_path, kind):
+    """A file with bytes changed, cut off, doubled or put in: equal to what it was, or refused with its name."""
+    learner, X, _ = trained(kind)
+    path = tmp_path / "m"
+    learner.save(path)
+    whole, expected = path.read_bytes(), learner.predict(X)
+    rng = np.random.default_rng(1)
+    refused = 0
+    for i in range(600):
+        content = bytearray(whole)
+        at = int(rng.integers(len(content)))
+        match i % 4:
+            case 0:
+                content[at] ^= 1 << int(rng.integers(8))
+            case 1:
+                content = content[:at]
+            case 2:
+                content[at:at] = content[at : at + 40]
+            case 3:
+                content[at : at + 8] = rng.bytes(8)
+        path.write_bytes(content)
+        try:
+            loaded = Learner.load(path)
+        except ValueError as error:
+            named = str(path) in str(error)
+            refused += 1
+        else:
+            named = np.array_equal(loaded.predict(X), expected)
+        assert named
+    assert refused > 500
+
+
+HARM = {
+    "an exponent": lambda a: {"table": _put(a["table"], 11, 5000.0)},
+    "an exponent that is none": lambda a: {"table": _put(a["table"], 11, np.nan)},
+    "a count": lambda a: {"clocks": _put(a["clocks"], layout.CENTERED, 1e9)},
+    "a negative count": lambda a: {"clocks": _put(a["clocks"], layout.CENTERED, -1.0)},
+    "a count that is none": lambda a: {"clocks": _put(a["clocks"], layout.CENTERED, np.nan)},
+    "an offset": lambda a: {
+        "centered": np.full(3, 2**40, np.uint64),
+        "clocks": _put(a["clocks"], layout.CENTERED, 3.0),
+    },
+    "the same offset twice": lambda a: {
+        "centered": np.zeros(3, np.uint64),
+        "clocks": _put(a["clocks"], layout.CENTERED, 3.0),
+    },
+    "another type": lambda a: {"table": a["table"].astype(np.float64)},
+    "another shape": lambda a: {"sums": a["sums"].reshape(-1)},
+    "a long array": lambda a: {"centered": np.zeros(1000, np.uint64)},
+    "no array": lambda a: {"sums": np.zeros((0, 27))},
+    "objects": lambda a: {"sums": np.array(["x"])},
+    "many outputs": lambda a: {"header": {"options": {"fit_intercept": True, "n_outputs": 200_000_000}}},
+    "outputs that are none": lambda a: {"header": {"options": {"fit_intercept": True, "n_outputs": "3"}}},
+    "an option": lambda a: {"header": {"options": {"fit_intercept": True, "n_outputs": 1, "other": 1}}},
+    "a loss": lambda a: {"header": {"loss": "smooth"}},
+    "a parameter": lambda a: {"header": {"loss_parameters": {"delta": 1}}},
+    "a kind": lambda a: {"header": {"kind": "Certificate"}},
+    "notes": lambda a: {"header": {"notes": 3}},
+}
+
+
+def _put(array, at, value):
+    array = array.copy()
+    array.reshape(-1)[at] = value
+    return array
+
+
+@pytest.mark.parametrize("harm", HARM)
+def test_a_file_made_to_do_harm_is_refused(tmp_path, harm):
+    learner, X, _ = trained("mixture")
+    path = tmp_path / "m"
+    learner.save(path)
+    rewrite(path)
+    np.testing.assert_array_equal(Learner.load(path).predict(X), learner.predict(X))  # the checksum is right
+    rewrite(path, **HARM[harm](learner.state._asdict()))
+    with pytest.raises(ValueError, match=str(path)):
+        Learner.load(path)
+
+
+def test_sizes_are_known_before_anything_is_allocated(tmp_path):
+    """An array of 10^12 numbers in a small file, and one that is compressed."""
+    learner, _, _ = trained("mixture")
+    learner.save(tmp_path / "m")
+    with np.load(tmp_path / "m") as file:
+        arrays = dict(file)
+    np.savez_compressed(tmp_path / "deflated", **arrays)
+    head = io.BytesIO()
+    np.lib.format.write_array_header_1_0(head, {"descr": "<f4", "fortran_order": False, "shape": (10**12,)})
+    with zipfile.ZipFile(tmp_path / "m") as old, zipfile.ZipFile(tmp_path / "huge.npz", "w") as new:
+        for info in old.infolist():
+            new.writestr(info.filename, head.getvalue() if info.filename == "table.npy" else old.read(info))
+    for name in ("deflated.npz", "huge.npz"):
+        with pytest.raises(ValueError, match=f"{name} is (refused|damaged)"):
+            Learner.load(tmp_path / name)
+
+
+def test_the_shell_shows_a_sentence_for_a_bad_model(tmp_path, capsys):
+    learner, _, _ = trained("mixture")
+    learner.save(tmp_path / "m")
+    (tmp_path / "data").write_text("1 1:1\n")
+    content = (tmp_path / "m").read_bytes()
+    for damaged in (b"", content[:300], content[:-50], content[:900] + b"?" + content[901:]):
+        (tmp_path / "m").write_bytes(damaged)
+        assert cli.main(["predict", str(tmp_path / "m"), str(tmp_path / "data")]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert str(tmp_path / "m") in err
+        assert "Traceback" not in err
+
+
+def test_a_future_format_is_named(tmp_path):
+    learner, _, _ = trained("learner")
+    learner.save(tmp_path / "m")
+    rewrite(tmp_path / "m", header={"format": 99})
+    with pytest.raises(ValueError, match="was written by a newer Steelyard \\(format 99\\)"):
+        Learner.load(tmp_path / "m")
+
+
+def test_loading_imports_neither_scikit_learn_nor_scipy(tmp_path):
+    learner, _, _ = trained("mixture")
+    learner.save(tmp_path / "m")
+    code = (
+        "import sys; from steelyard.modelfile import load; load(sys.argv[1])\n"
+        "assert not {'sklearn', 'scipy', 'numba'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code, os.fspath(tmp_path / "m")], check=True)
