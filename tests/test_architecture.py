@@ -32,6 +32,7 @@ FLOORS = [
     ["learner", "bank", "mixture"],
     ["ftrl"],
     ["online"],
+    ["snapshot"],
     ["data"],
     ["kernels"],
     ["losses", "updates", "regularizers"],

@@ -14,6 +14,7 @@ from steelyard.kernels import layout
 from steelyard.losses import Array, Loss
 from steelyard.online import OnlineLearner
 from steelyard.regularizers import SCHEDULES, Regularizer
+from steelyard.snapshot import Journal, Snapshot
 
 if TYPE_CHECKING:
     from steelyard.certificate import Certificate
@@ -102,6 +103,7 @@ class Ftrl(OnlineLearner):
         state: Any,
         prediction: Array,
         loss: Array,
+        snapshot: Snapshot | Journal | None,
     ) -> int:
         from steelyard.kernels.library import compiled_conjugate, compiled_loss, get_kernel
 

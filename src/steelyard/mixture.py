@@ -14,6 +14,7 @@ from steelyard.kernels import layout
 from steelyard.kernels.layout import EXPERTS
 from steelyard.losses import Array, Loss
 from steelyard.online import OnlineLearner
+from steelyard.snapshot import Journal, Snapshot
 from steelyard.updates import check_update
 
 RATES = np.concatenate([np.logspace(-1.5, 1.0, layout.HALF), np.logspace(-1.0, 1.5, layout.HALF)])
@@ -27,6 +28,7 @@ _LABEL_SCALES = {
     "constant": layout.UNIT,
     "cut": layout.CUT,
 }
+_NO_JOURNAL = (np.empty(0, np.uint8), np.empty(0), np.empty(0, np.uint64))
 _CHUNK = 1 << 16  # features that are solved for at a time
 
 
@@ -86,6 +88,7 @@ class Mixture(OnlineLearner):
         super().__init__(loss, fit_intercept=fit_intercept, n_outputs=n_outputs, one_vs_rest=n_outputs > 1)
         self._kind = _MIXING[self.loss.mixing]
         self._labels = layout.PLAIN if self.one_vs_rest else _LABEL_SCALES[self.loss.label_scale]
+        self._stamps: NDArray[np.uint8] | None = None
 
     # -------------------------------------------------------------------------------------------------------- state
 
@@ -111,12 +114,15 @@ class Mixture(OnlineLearner):
     def _record_arrays(self, state: MixtureState) -> list[NDArray[Any]]:
         return [state.table.reshape(-1, self._record)]
 
-    def _small_arrays(self, state: MixtureState) -> list[NDArray[Any]]:
-        return [state.clocks, state.sums, state.centered[: int(state.clocks[layout.CENTERED])]]
-
-    def _always_touched(self, state: MixtureState) -> NDArray[np.intp]:
+    def _snapshot(self, block: Block, state: Any) -> Snapshot | Journal:
         centered = state.centered[: int(state.clocks[layout.CENTERED])]
-        return np.asarray(centered // np.uint64(self._record), dtype=np.intp)
+        others = [state.clocks, state.sums, centered]
+        if block.dense:
+            return Snapshot(block, self._record_arrays(state), others)
+        if self._stamps is None or self._stamps.size != block.n_features:
+            self._stamps = lazy_zeros(block.n_features, np.uint8)
+        always = np.append((centered // np.uint64(self._record)).astype(np.intp), block.n_features)
+        return Journal(block, state.table, self._record, self._stamps, always, others)
 
     # ----------------------------------------------------------------------------------------------------- learning
 
@@ -129,6 +135,7 @@ class Mixture(OnlineLearner):
         state: Any,
         prediction: Array,
         loss: Array,
+        snapshot: Snapshot | Journal | None,
     ) -> int:
         from steelyard.kernels.library import compiled_loss, get_kernel
 
@@ -151,7 +158,10 @@ class Mixture(OnlineLearner):
         rows = (*block.arrays, order, y if unit == 1.0 else y / unit, weight)
         tables = (state.table, state.table.view(np.float64), state.sums, state.clocks, state.centered)
         space = (np.empty(room, np.uint64), work)
-        stopped = int(learn(step, params, *rows, *tables, config, RATES, _POWERS, *space, prediction, loss))
+        journal = _NO_JOURNAL
+        if isinstance(snapshot, Journal):
+            journal = (snapshot.stamps, snapshot.records.reshape(-1), snapshot.features)
+        stopped = int(learn(step, params, *rows, *tables, config, RATES, _POWERS, *space, *journal, prediction, loss))
         if unit != 1.0:
             prediction *= unit
             with np.errstate(over="ignore"):

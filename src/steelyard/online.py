@@ -8,7 +8,6 @@ rates) and sums (what adds up over rows), with options kept apart from them.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -25,6 +24,7 @@ from steelyard.data.checks import (
     refuse_rows,
 )
 from steelyard.losses import Array, CustomLoss, Loss, get_loss
+from steelyard.snapshot import Journal, Snapshot
 
 if TYPE_CHECKING:
     from steelyard.certificate import Certificate
@@ -100,13 +100,9 @@ class OnlineLearner:
         """Views of the arrays that have a row for each feature, and one for the intercept at their end."""
         raise NotImplementedError
 
-    def _small_arrays(self, state: Any) -> list[NDArray[Any]]:
-        """The others, as far as they are in use."""
-        return [state.clocks, state.sums]
-
-    def _always_touched(self, state: Any) -> NDArray[np.intp]:
-        """Features that a row may change without having them."""
-        return np.empty(0, np.intp)
+    def _snapshot(self, block: Block, state: Any) -> Snapshot | Journal:
+        """What learning the block may change."""
+        return Snapshot(block, self._record_arrays(state), [state.clocks, state.sums])
 
     def _run_kernel(
         self,
@@ -117,6 +113,7 @@ class OnlineLearner:
         state: Any,
         prediction: Array,
         loss: Array,
+        snapshot: Snapshot | Journal | None,
     ) -> int:
         """Learn the rows; returns the place in ``order`` where it had to stop, or -1."""
         raise NotImplementedError
@@ -173,21 +170,26 @@ class OnlineLearner:
         rows = np.arange(block.n_rows, dtype=np.int64) if order is None else order
         seen = weight if order is None else weight[order]
         state = self._new_state(block.n_features) if known is None else known
-        undo = self._snapshot(block, state) if keep and known is not None else None
+        snapshot: Snapshot | Journal | None = None
+        if keep and known is not None:
+            snapshot = self._snapshot(block, state)
         try:
             prediction, loss = np.empty((2, rows.size * self.n_outputs))
-            stopped = self._run_kernel(block, rows, y, weight, state, prediction, loss)
+            stopped = self._run_kernel(block, rows, y, weight, state, prediction, loss, snapshot)
             if stopped < 0:
-                self._check_custom_loss(prediction, y, rows)
+                if isinstance(self.loss, CustomLoss):
+                    self._check_custom_loss(prediction, y, rows)
                 self._check_results(state, prediction, rows)
                 shape = (rows.size,) if self.n_outputs == 1 else (rows.size, self.n_outputs)
                 trace = Trace(prediction.reshape(shape), loss.reshape(shape), seen)
                 self.state, self._coef = state, None
+                if snapshot is not None:
+                    snapshot.release()
                 return trace
         except BaseException:  # an interrupt, too, which arrives when the kernel is done
-            self._restore(known, undo)
+            self._restore(known, snapshot)
             raise
-        self._restore(known, undo)
+        self._restore(known, snapshot)
         if not block.inspected:
             return self.learn_block(inspected(block), y, weight, order, keep=keep)
         refuse_rows(block, np.append(nonfinite_rows(block, rows), rows[stopped]))
@@ -195,49 +197,15 @@ class OnlineLearner:
             f"row {rows[stopped]} of X is too large or too small for a float, measured in the metric; rescale it"
         )
 
-    def _restore(self, known: Any, undo: Callable[[], None] | None) -> None:
-        if undo is not None:
-            undo()
+    def _restore(self, known: Any, snapshot: Snapshot | Journal | None) -> None:
+        if snapshot is not None:
+            snapshot.restore()
         self.state, self._coef = known, None
-
-    def _snapshot(self, block: Block, state: Any) -> Callable[[], None]:
-        """A function that puts the state back to what it is now.
-
-        It keeps all of it, or what the features of the block own in it, if that is less.
-        """
-        records = self._touched(block, state)
-        views = [view for view in self._record_arrays(state) if view.size]
-        saved = [view[records].copy() for view in views]
-        others = self._small_arrays(state)
-        copies = [array.copy() for array in others]
-
-        def undo() -> None:
-            for view, copy in zip(views, saved, strict=True):
-                view[records] = copy
-            for array, copy in zip(others, copies, strict=True):
-                array[...] = copy
-
-        return undo
-
-    def _touched(self, block: Block, state: Any) -> Any:
-        """The records that a block may change: a slice of all, or an array of them."""
-        n = block.n_features
-        if block.dense or block.indices.size > n:
-            return slice(None)
-        always = np.append(self._always_touched(state), n)
-        indices = block.indices[block.indices < n].astype(np.intp)
-        if 8 * indices.size > n:  # cheaper than to copy features twice
-            marked = np.zeros(n + 1, bool)
-            marked[indices] = marked[always] = True
-            return np.flatnonzero(marked)
-        return np.concatenate([indices, always])
 
     def _check_custom_loss(self, prediction: Array, y: Array, rows: NDArray[np.int64]) -> None:
         """A user's loss that raises gives NaN where it is compiled: what it was asked for is named."""
         from steelyard.updates import evaluate
 
-        if not isinstance(self.loss, CustomLoss):
-            return
         labels = np.repeat(y[rows], self.n_outputs)
         if self.one_vs_rest:
             labels = np.where(labels == np.tile(np.arange(self.n_outputs), rows.size), 1.0, -1.0)

@@ -67,7 +67,8 @@ def as_block(X: Any, *, inspect: bool = True) -> Block:
         return inspected(_sparse_block(X)) if inspect else _sparse_block(X)
     refuse_kinds(X, "X")
     values = np.asarray(X)
-    refuse_kinds(values, "X")
+    if values is not X:
+        refuse_kinds(values, "X")
     if values.ndim != 2:
         hint = "; reshape one row to (1, n_features)" if values.ndim == 1 else ""
         raise ValueError(f"X must have two dimensions, rows and features, got shape {values.shape}{hint}")
@@ -83,6 +84,8 @@ def as_block(X: Any, *, inspect: bool = True) -> Block:
 
 def refuse_kinds(values: Any, name: str) -> None:
     """Refuse masked arrays, complex numbers, dates and durations: as floats they would silently be something else."""
+    if type(values) is np.ndarray and values.dtype.kind in "fiub":
+        return
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise ValueError(f"{name} is a masked array: fill in what is masked, with {name}.filled(…), or leave it out")
     kind = getattr(getattr(values, "dtype", None), "kind", "")

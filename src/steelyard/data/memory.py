@@ -1,10 +1,11 @@
-"""Memory that costs nothing until it is touched."""
+"""Memory that costs nothing until it is touched, and memory that is used again."""
 
 from __future__ import annotations
 
 import math
 import mmap
 import os
+import threading
 from contextlib import suppress
 from typing import Any
 
@@ -12,6 +13,10 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 _LARGE = 1 << 22  # bytes from which pages are asked for one by one
+_PRIVATE: dict[str, Any] = {}
+if hasattr(mmap, "MAP_ANONYMOUS"):  # shared memory, the default, has no huge pages
+    _PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS}
+_HUGE = 1 << 21  # bytes of a huge page, which starts at a multiple of them
 
 
 def lazy_zeros(size: int, dtype: DTypeLike = np.float64) -> NDArray[Any]:
@@ -28,11 +33,43 @@ def lazy_zeros(size: int, dtype: DTypeLike = np.float64) -> NDArray[Any]:
     if count < _LARGE:
         block = np.zeros(count + 64, np.uint8)
         return block[-block.ctypes.data % 64 :][:count].view(kind)
-    pages = mmap.mmap(-1, count)
-    if hasattr(mmap, "MADV_HUGEPAGE"):  # fewer pages to look up: a third faster on large tables
+    pages = mmap.mmap(-1, count + 2 * _HUGE, **_PRIVATE)
+    if hasattr(mmap, "MADV_HUGEPAGE"):  # fewer pages to look up
         with suppress(OSError):
             pages.madvise(mmap.MADV_HUGEPAGE)
-    return np.frombuffer(pages, kind)
+    block = np.frombuffer(pages, np.uint8)
+    return block[-block.ctypes.data % _HUGE :][:count].view(kind)
+
+
+_WORTH_KEEPING = range(1 << 16, 1 << 26)  # bytes: less comes cheaply, more is not kept from others
+
+
+class _Spare(threading.local):
+    """A block of this thread that nobody needs just now: fresh pages would cost more than what is written to them."""
+
+    block = np.empty(0, np.uint8)
+
+
+_spare = _Spare()
+
+
+def scratch(shape: tuple[int, int], dtype: DTypeLike) -> NDArray[Any]:
+    """An array with anything in it; :func:`give_back` may have left one."""
+    kind = np.dtype(dtype)
+    size = shape[0] * shape[1] * kind.itemsize
+    block, _spare.block = _spare.block, _Spare.block
+    if block.size < size:
+        block = np.empty(size, np.uint8)
+    return block[:size].view(kind).reshape(shape)
+
+
+def give_back(array: NDArray[Any]) -> None:
+    """Say that an array of :func:`scratch` is not used any more."""
+    block = array
+    while isinstance(block.base, np.ndarray):
+        block = block.base
+    if block.nbytes in _WORTH_KEEPING:
+        _spare.block = block
 
 
 def _physical_memory() -> float:

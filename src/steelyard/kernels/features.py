@@ -169,3 +169,16 @@ def add_bounded(table, at, amount):
     """Add to a sum; an overflow leaves it as it is."""
     if table[at] + amount < RANGE:
         table[at] += amount
+
+
+@inline_jit
+def keep_record(doubles, base, width, stamps, feature, journal, journal_at):
+    """Copy a record that is about to change for the first time; see ``mixture.learn_mixture``."""
+    if stamps[feature] == 0:
+        stamps[feature] = 1
+        saved = journal_at[0]
+        journal_at[saved + ONE] = feature
+        journal_at[0] = saved + ONE
+        start, to = base >> ONE, saved * (width >> ONE)
+        for j in range(width >> ONE):
+            journal[to + j] = doubles[start + j]

@@ -115,9 +115,21 @@ def get_kernel(name: str, data: str = "f8", indices: str = "u4") -> Any:
     learner = (*loss, *rows, *_targets, *state, _reals, _vector, _vector, _vector)
     tables = (types.float32[::1], _vector, _matrix, _vector, types.uint64[::1])  # table twice, sums, clocks, centered
     room = (types.uint64[::1], _vector)
+    journal = (types.uint8[::1], _vector, types.uint64[::1])
     signatures = {
         "learn_mixture": types.intp(
-            types.intp, _matrix, *rows, *_targets, *tables, _reals, _reals, _reals, *room, _vector, _vector
+            types.intp,
+            _matrix,
+            *rows,
+            *_targets,
+            *tables,
+            _reals,
+            _reals,
+            _reals,
+            *room,
+            *journal,
+            _vector,
+            _vector,
         ),
         "learn": types.intp(*learner),
         "learn_plain": types.intp(*learner),

@@ -30,6 +30,7 @@ from steelyard.kernels.features import (
     WIDTH_OF_OUTPUT,
     add_bounded,
     inverse_metrics,
+    keep_record,
     observe,
     observe_missing,
     predict_centered,
@@ -200,6 +201,9 @@ def learn_mixture(
     powers,
     offsets,
     work,
+    stamps,
+    journal,
+    journal_at,
     predictions,
     losses,
 ):
@@ -207,6 +211,10 @@ def learn_mixture(
 
     ``doubles`` is the memory of ``table`` seen in double precision, ``rates`` are those of the experts, ``powers`` has
     2^-k, and ``offsets`` and ``work`` have room for the longest row.
+
+    Where ``stamps`` is not empty, the first change of a feature's record is preceded by a copy of it: the copies go to
+    ``journal``, the features to ``journal_at[1:]`` and their number to ``journal_at[0]``. A stamp is 1 where a feature
+    has been copied.
     """
     kind, labels = int(config[MIX_KIND]), int(config[MIX_LABELS])
     intercept, dense, classes = config[MIX_INTERCEPT] != 0.0, config[MIX_DENSE] != 0.0, config[MIX_CLASSES] != 0.0
@@ -243,6 +251,8 @@ def learn_mixture(
             q = np.float64(data[e])
             if not abs(q) <= TINY:
                 base = (e - lo if dense else np.uint64(indices[e])) * width
+                if stamps.size and h > 0.0:
+                    keep_record(doubles, base, width, stamps, np.uint64(indices[e]), journal, journal_at)
                 whole[count], z[count], is_centered = observe(table, doubles, base, size, q, h, seen, intercept, powers)
                 offsets[count] = base
                 count += 1
