@@ -64,6 +64,16 @@ class Ftrl(OnlineLearner):
                 "guard=True needs center='origin', metric='scalar' and no radius: Algorithm 1's condition is for those"
             )
         self.guard = bool(guard)
+        self._keeps_dual = self.certificate and regularizer.center == "trajectory"
+        """Whether the sum of h*c*q stands beside the table; for center "origin" the table has it."""
+        adaptive = regularizer.adaptive
+        plain = regularizer.radius is None and not (adaptive or self._keeps_dual or self.guard)
+        self._kernel = "learn_outputs" if self.n_outputs > 1 else "learn_plain" if plain else "learn"
+        """The kernel that learns with as little as these options need."""
+        self.inspects_indices = self._kernel == "learn_plain"
+        self._record = self.n_outputs if regularizer.metric == "scalar" else 1 + (1 + adaptive) * self.n_outputs
+        """Numbers a feature owns in the table."""
+        self._config = self._make_config()
 
     # -------------------------------------------------------------------------------------------------------- state
 
@@ -76,18 +86,6 @@ class Ftrl(OnlineLearner):
             table[-self._record] = 1.0  # the intercept's scale
         dual = lazy_zeros((n_features + 1) * self.n_outputs if self._keeps_dual else 0)
         return State(table, clocks, np.zeros((self.n_outputs, layout.SUMS_SIZE)), dual)
-
-    @property
-    def _keeps_dual(self) -> bool:
-        """Whether the sum of h*c*q stands beside the table; for center "origin" the table has it."""
-        return self.certificate and self.regularizer.center == "trajectory"
-
-    @property
-    def _record(self) -> int:
-        """Numbers a feature owns in the table."""
-        if self.regularizer.metric == "scalar":
-            return self.n_outputs
-        return 1 + (2 if self.regularizer.adaptive else 1) * self.n_outputs
 
     def _record_arrays(self, state: State) -> list[NDArray[Any]]:
         return [state.table.reshape(-1, self._record), state.dual.reshape(-1, self.n_outputs)]
@@ -113,26 +111,14 @@ class Ftrl(OnlineLearner):
         params[:, layout.RULE] = self._rules
         params[:, layout.WANTS_GAP] = self.certificate or self.guard or self.regularizer.schedule == "gap"
         work = np.empty(layout.WORK_SIZE * (-(-self.n_outputs // layout.LANES) * layout.LANES))
+        config = self._config.copy()
+        config[layout.DENSE] = block.dense
         learn = get_kernel(self._kernel, *block.types)
         rows = (*block.arrays, order, y, weight)
-        return int(
-            learn(step, conjugate, params, self._eta0, *rows, *state, self._config(block), work, prediction, loss)
-        )
+        return int(learn(step, conjugate, params, self._eta0, *rows, *state, config, work, prediction, loss))
 
-    @property
-    def _kernel(self) -> str:
-        """The kernel that learns with as little as these options need."""
-        if self.n_outputs > 1:
-            return "learn_outputs"
-        r = self.regularizer
-        plain = r.radius is None and not (r.adaptive or self._keeps_dual or self.guard)
-        return "learn_plain" if plain else "learn"
-
-    @property
-    def inspects_indices(self) -> bool:
-        return self._kernel == "learn_plain"
-
-    def _config(self, block: Block) -> Array:
+    def _make_config(self) -> Array:
+        """The options as the kernels take them; whether a block is dense is filled in for each."""
         r = self.regularizer
         config = np.empty(layout.CONFIG_SIZE)
         config[layout.SCHEDULE] = SCHEDULES[r.schedule]
@@ -142,7 +128,7 @@ class Ftrl(OnlineLearner):
         config[layout.ADAPTIVE] = r.adaptive
         config[layout.RADIUS] = np.inf if r.radius is None else r.radius
         config[layout.INTERCEPT] = self.fit_intercept
-        config[layout.DENSE] = block.dense
+        config[layout.DENSE] = 0.0
         config[layout.CLASSES] = self.one_vs_rest
         config[layout.CERTIFY] = self.certificate
         config[layout.GUARD] = self.guard

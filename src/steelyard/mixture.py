@@ -15,7 +15,6 @@ from steelyard.kernels.layout import EXPERTS
 from steelyard.losses import Array, Loss
 from steelyard.online import OnlineLearner
 from steelyard.snapshot import Journal, Snapshot
-from steelyard.updates import check_update
 
 RATES = np.concatenate([np.logspace(-1.5, 1.0, layout.HALF), np.logspace(-1.0, 1.5, layout.HALF)])
 """Four rates under a metric that falls like 1/sqrt(n), and four under one that falls like 1/n."""
@@ -88,6 +87,11 @@ class Mixture(OnlineLearner):
         super().__init__(loss, fit_intercept=fit_intercept, n_outputs=n_outputs, one_vs_rest=n_outputs > 1)
         self._kind = _MIXING[self.loss.mixing]
         self._labels = layout.PLAIN if self.one_vs_rest else _LABEL_SCALES[self.loss.label_scale]
+        self._statistics = layout.OUTPUT_WIDTH * self.n_outputs
+        """Where a feature's own statistics stand in its record, after the parts of the outputs."""
+        lines = -(-(self._statistics + layout.STATISTICS_WIDTH) // layout.RECORD_LINE)
+        self._record = lines * layout.RECORD_LINE
+        """Numbers of a record: whole cache lines."""
         self._stamps: NDArray[np.uint8] | None = None
 
     # -------------------------------------------------------------------------------------------------------- state
@@ -100,16 +104,6 @@ class Mixture(OnlineLearner):
             clocks[layout.LOWEST], clocks[layout.HIGHEST] = -1.0, 1.0
         sums = np.zeros((self.n_outputs, layout.MIX_SUMS_SIZE))
         return MixtureState(table, clocks, sums, lazy_zeros(n_features, np.uint64))
-
-    @property
-    def _statistics(self) -> int:
-        """Where a feature's own statistics stand in its record, after the parts of the outputs."""
-        return layout.OUTPUT_WIDTH * self.n_outputs
-
-    @property
-    def _record(self) -> int:
-        """Numbers of a record: whole cache lines."""
-        return -(-(self._statistics + layout.STATISTICS_WIDTH) // layout.RECORD_LINE) * layout.RECORD_LINE
 
     def _record_arrays(self, state: MixtureState) -> list[NDArray[Any]]:
         return [state.table.reshape(-1, self._record)]
@@ -141,7 +135,7 @@ class Mixture(OnlineLearner):
 
         step, parameters, _ = compiled_loss(self.loss)
         params = parameters.reshape(1, -1).copy()
-        params[0, layout.RULE] = check_update("iwa", self.loss)
+        params[0, layout.RULE] = layout.IWA
         unit = self._label_unit(state, y, weight, order)
         delta = getattr(self.loss, "delta", 1.0) / unit
         if self._labels == layout.CUT:

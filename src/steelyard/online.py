@@ -14,15 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.data.block import Block, as_block, inspected
-from steelyard.data.checks import (
-    check_classes,
-    check_finite,
-    check_labels,
-    check_order,
-    check_weights,
-    nonfinite_rows,
-    refuse_rows,
-)
+from steelyard.data.checks import check_finite, check_rows, nonfinite_rows, refuse_rows
 from steelyard.losses import Array, CustomLoss, Loss, get_loss
 from steelyard.snapshot import Journal, Snapshot
 
@@ -74,6 +66,8 @@ class OnlineLearner:
 
     certificate = False
     """Whether it keeps what a regret bound needs."""
+    inspects_indices = False
+    """Whether the kernel looks at the indices of sparse rows itself."""
 
     def __init__(self, loss: str | Loss, *, fit_intercept: bool, n_outputs: int, one_vs_rest: bool) -> None:
         self.loss = get_loss(loss)
@@ -133,11 +127,6 @@ class OnlineLearner:
         """The certificate of one output: a regret bound for any comparator, over everything learned so far."""
         raise ValueError("this learner keeps no certificate")
 
-    @property
-    def inspects_indices(self) -> bool:
-        """Whether the kernel looks at the indices of sparse rows itself."""
-        return False
-
     # ------------------------------------------------------------------------------------------------------ learning
 
     def learn(self, X: Any, y: Any, sample_weight: Any = None, *, order: Any = None) -> Trace:
@@ -145,17 +134,9 @@ class OnlineLearner:
 
         Where this raises, for whatever reason, the learner is as it was.
         """
-        block = as_block(X, inspect=not self.inspects_indices)
-        if order is not None:
-            order = check_order(order, block.n_rows)
-        return self.learn_block(block, *self._check_targets(block, y, sample_weight), order)
-
-    def _check_targets(self, block: Block, y: Any, sample_weight: Any) -> tuple[Array, Array]:
-        if self.one_vs_rest:
-            labels = check_classes(y, self.n_outputs, block.n_rows)
-        else:
-            labels = check_labels(y, self.loss, block.n_rows)
-        return labels, check_weights(sample_weight, block.n_rows)
+        classes = self.n_outputs if self.one_vs_rest else None
+        inspect = not self.inspects_indices
+        return self.learn_block(*check_rows(X, y, sample_weight, order, self.loss, classes, inspect=inspect))
 
     def learn_block(
         self, block: Block, y: Array, weight: Array, order: NDArray[np.int64] | None = None, *, keep: bool = True
@@ -167,7 +148,7 @@ class OnlineLearner:
         known = self.state
         if known is not None and block.n_features != self.n_features:
             raise ValueError(f"X has {block.n_features} features, but the learner has learned {self.n_features}")
-        rows = np.arange(block.n_rows, dtype=np.int64) if order is None else order
+        rows = np.arange(y.size, dtype=np.int64) if order is None else order
         seen = weight if order is None else weight[order]
         state = self._new_state(block.n_features) if known is None else known
         snapshot: Snapshot | Journal | None = None

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.data.block import Block, refuse_kinds
+from steelyard.data.block import Block, as_block, refuse_kinds
 from steelyard.losses import Array, Loss
 
 
@@ -32,6 +32,17 @@ class DataError(ValueError):
         if self.part == "weight":
             return f"sample_weight is {self.value} in row {self.row}: {self.reason}"
         return f"label {self.value} in row {self.row} is {self.reason}"
+
+
+def check_rows(
+    X: Any, y: Any, sample_weight: Any, order: Any, loss: Loss, classes: int | None, *, inspect: bool
+) -> tuple[Block, Array, Array, NDArray[np.int64] | None]:
+    """Everything that a learner is given, as its kernel takes it: rows, labels (or classes), weights and order."""
+    block = as_block(X, inspect=inspect)
+    rows = block.n_rows
+    labels = check_labels(y, loss, rows) if classes is None else check_classes(y, classes, rows)
+    weight = check_weights(sample_weight, rows)
+    return block, labels, weight, None if order is None else check_order(order, rows)
 
 
 def check_finite(block: Block) -> None:
