@@ -72,7 +72,9 @@ def test_files_of_0_1_0_still_load():
         np.testing.assert_array_equal(learner.predict(np.array(expected["rows"])), expected["predict"])
         if "fenchel" in expected:
             assert learner.certify().fenchel == expected["fenchel"]
+        before = learner.coef_.copy()
         learner.learn(np.array(expected["rows"]), [1.0, 1.0, 1.0])
+        assert not np.array_equal(learner.coef_, before)
     assert Learner.load(MODELS / "format-1-empty").state is None
 
 
@@ -126,8 +128,9 @@ def test_damage_anywhere_is_a_sentence(tmp_path, kind):
 
 
 HARM = {
-    "an exponent": lambda a: {"table": _put(a["table"], 11, 5000.0)},
-    "an exponent that is none": lambda a: {"table": _put(a["table"], 11, np.nan)},
+    "an exponent": lambda a: {"table": _put(a["table"], layout.OUTPUT_WIDTH + layout.EXPONENT, 5000.0)},
+    "a variance": lambda a: {"table": _put(a["table"], layout.OUTPUT_WIDTH + layout.VARIANCE, 3e38)},
+    "an exponent that is none": lambda a: {"table": _put(a["table"], layout.OUTPUT_WIDTH + layout.EXPONENT, np.nan)},
     "a count": lambda a: {"clocks": _put(a["clocks"], layout.CENTERED, 1e9)},
     "a negative count": lambda a: {"clocks": _put(a["clocks"], layout.CENTERED, -1.0)},
     "a count that is none": lambda a: {"clocks": _put(a["clocks"], layout.CENTERED, np.nan)},
@@ -142,13 +145,14 @@ HARM = {
     "another type": lambda a: {"table": a["table"].astype(np.float64)},
     "another shape": lambda a: {"sums": a["sums"].reshape(-1)},
     "a long array": lambda a: {"centered": np.zeros(1000, np.uint64)},
-    "no array": lambda a: {"sums": np.zeros((0, 27))},
+    "no array": lambda a: {"sums": np.zeros((0, layout.MIX_SUMS_SIZE))},
     "objects": lambda a: {"sums": np.array(["x"])},
     "many outputs": lambda a: {"header": {"options": {"fit_intercept": True, "n_outputs": 200_000_000}}},
     "outputs that are none": lambda a: {"header": {"options": {"fit_intercept": True, "n_outputs": "3"}}},
     "an option": lambda a: {"header": {"options": {"fit_intercept": True, "n_outputs": 1, "other": 1}}},
     "a loss": lambda a: {"header": {"loss": "smooth"}},
     "a parameter": lambda a: {"header": {"loss_parameters": {"delta": 1}}},
+    "an old format": lambda a: {"header": {"format": 0}},
     "a kind": lambda a: {"header": {"kind": "Certificate"}},
     "notes": lambda a: {"header": {"notes": 3}},
 }
@@ -209,6 +213,14 @@ def test_a_future_format_is_named(tmp_path):
     rewrite(tmp_path / "m", header={"format": 99})
     with pytest.raises(ValueError, match="was written by a newer Steelyard \\(format 99\\)"):
         Learner.load(tmp_path / "m")
+
+
+def test_only_what_can_be_loaded_is_saved(tmp_path):
+    class Mine(Learner):
+        pass
+
+    with pytest.raises(TypeError, match="holds a Learner, Bank or Mixture, not a Mine"):
+        Mine("squared").save(tmp_path / "m")
 
 
 def test_loading_imports_neither_scikit_learn_nor_scipy(tmp_path):

@@ -20,6 +20,8 @@ import steelyard
 from steelyard import Bank, CustomLoss, Learner, Mixture, OnlineClassifier, cli
 from steelyard.data.block import as_block
 from steelyard.data.memory import lazy_zeros
+from steelyard.kernels import layout
+from steelyard.snapshot import Journal
 
 rng = np.random.default_rng(0)
 DENSE = rng.normal(size=(300, 4)) + np.array([3.0, 0.0, 0.0, 0.0])
@@ -30,6 +32,7 @@ LEARNERS = {
     "adagrad": lambda: Learner("logistic", schedule="adagrad-norm", certificate=True),
     "classes": lambda: Learner("logistic", n_outputs=3, certificate=True),
     "bank": lambda: Bank("logistic", eta0=[0.1, 1.0]),
+    "ball": lambda: Learner("logistic", metric="scalar", radius=0.2),
     "mixture": lambda: Mixture("logistic"),
     "mixture of classes": lambda: Mixture("logistic", n_outputs=3),
 }
@@ -147,6 +150,74 @@ def test_a_users_loss_that_raises_stops_with_one_message(capfd):
         learner.learn(X, y)
 
 
+def test_a_ball_that_rescales_all_weights_can_be_undone():
+    """Where the common factor gets tiny, a row changes the weights of features that it does not have."""
+    X = sp.csr_matrix(np.eye(60))
+    learner = Learner("squared", metric="scalar", radius=0.5, schedule="constant", update="linearized", eta0=0.01)
+    learner.learn(X, np.linspace(1, 2, 60))
+    factor = learner.state.clocks[0, layout.SCALE] / 1.1e-100  # as after very many rows
+    learner.state.table[:] *= factor
+    learner.state.clocks[0, [layout.SCALE, layout.NORM2]] *= [1.0 / factor, factor * factor]
+    before = views(learner, X)
+    bad = sp.csr_matrix(np.array([[5.0] + [0.0] * 59, [np.nan] + [0.0] * 59]))
+    with pytest.raises(ValueError, match="nan in row 1"):
+        learner.learn(bad, [1e3, 1.0])
+    for was, now in zip(before, views(learner, X), strict=True):
+        np.testing.assert_array_equal(now, was)
+
+
+def test_an_interrupt_after_the_last_line_that_counts_breaks_nothing(monkeypatch):
+    """What comes after the state is set is not undone by halves."""
+    X, y = SPARSE, np.where(np.arange(300) % 3, 1.0, -1.0)
+    learner, other = Mixture("logistic"), Mixture("logistic")
+    for each in (learner, other):
+        each.learn(X, y)
+        each.learn(X, y)
+    monkeypatch.setattr(Journal, "release", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        learner.learn(X, y)
+    monkeypatch.undo()
+    other.learn(X, y)
+    for one, two in zip(views(learner, X), views(other, X), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("passes", [1, 2, 3])
+def test_indices_in_disorder_give_the_same_model_in_every_pass(passes):
+    X = sp.csr_matrix(DENSE)
+    mixed = X.copy()
+    lo, hi = X.indptr[100], X.indptr[101]
+    mixed.indices[lo:hi] = X.indices[lo:hi][::-1]
+    mixed.data[lo:hi] = X.data[lo:hi][::-1]
+    mixed.has_sorted_indices = False
+    options = dict(eta0=1.0, shuffle=False, passes=passes)
+    y = np.arange(300) % 2
+    np.testing.assert_array_equal(
+        OnlineClassifier(**options).fit(mixed, y).coef_, OnlineClassifier(**options).fit(X, y).coef_
+    )
+
+
+def test_a_weight_below_rounding_does_not_count_a_feature_twice():
+    """A centered column is in the row or it is not, however small the row's weight is beside the others."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 3)) + 10.0
+    y = X @ np.array([1.0, 2.0, 3.0])
+    heavy, light = Mixture("squared"), Mixture("squared")
+    heavy.learn(X, y, np.full(50, 1e20))
+    light.learn(X, y, np.full(50, 1.0))
+    row = np.array([[10.0, 0.0, 11.0]])
+    expected = light.learn(row, [50.0], [1e-30]).prediction
+    np.testing.assert_allclose(heavy.learn(row, [50.0], [1e-3]).prediction, expected, rtol=0.2)
+
+
+def test_labels_near_the_largest_float():
+    learner = Mixture("squared")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        learner.learn(np.array([[1.0], [2.0], [3.0]]), [1.5e308, 1e308, 1.2e308])
+    assert np.isfinite(learner.coef_).all()
+
+
 # ------------------------------------------------------------------------------------------------------ odd inputs
 
 
@@ -207,7 +278,7 @@ def test_errors_carry_facts():
     assert (error.part, error.row, error.column, error.value) == ("feature", 1, 2, np.inf)
     with pytest.raises(steelyard.DataError) as caught:
         Learner("logistic").learn(np.eye(3), [1.0, 1.0, 5.0])
-    assert (caught.value.part, caught.value.row, caught.value.value) == ("label", 2, "5")
+    assert (caught.value.part, caught.value.row, caught.value.value) == ("label", 2, 5.0)
     with pytest.raises(steelyard.DataError) as caught:
         Learner("logistic").learn(np.eye(3), [1.0, 1.0, 1.0], [1.0, -2.0, 1.0])
     assert (caught.value.part, caught.value.row, caught.value.value) == ("weight", 1, -2.0)
@@ -280,7 +351,16 @@ def test_a_bad_label_far_into_a_stream_is_named_by_its_line(tmp_path, monkeypatc
     (tmp_path / "data").write_text("# head\n" + "3 1:1\n\n" * 400 + "-5 1:1\n" + "2 1:1\n" * 50)
     for more in ([], ["--no-shuffle"]):
         assert cli.main(["learn", str(tmp_path / "data"), "--loss", "poisson", *more]) == 2
-        assert f"{tmp_path / 'data'}, line 802 has the label -5: is outside the poisson loss" in capsys.readouterr().err
+        assert (
+            f"{tmp_path / 'data'}, line 802 has the label -5: it is outside the poisson loss" in capsys.readouterr().err
+        )
+
+
+def test_labels_that_are_no_numbers_are_no_class(tmp_path, capsys):
+    (tmp_path / "data").write_text("1 1:1\n" * 30 + "nan 1:2\n")
+    for more in ([], ["--no-shuffle"], ["--task", "classification"]):
+        assert cli.main(["learn", str(tmp_path / "data"), *more]) == 2
+        assert "line 31 has the label nan: it is not finite" in capsys.readouterr().err
 
 
 def test_several_passes_name_their_losses(tmp_path, capsys):

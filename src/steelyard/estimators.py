@@ -1,4 +1,4 @@
-"""scikit-learn estimators, thin over :class:`steelyard.Learner`."""
+"""scikit-learn estimators, thin over :class:`~steelyard.Mixture` and :class:`~steelyard.Learner`."""
 
 from __future__ import annotations
 

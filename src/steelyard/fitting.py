@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from steelyard.data.block import Block, inspected
-from steelyard.data.checks import check_labels
+from steelyard.data.checks import DataError, check_labels
 from steelyard.data.order import group_equal_rows, shuffled_visits, visits_in_order
 from steelyard.learner import Learner
 from steelyard.losses import Array, Loss, get_loss
@@ -44,8 +44,12 @@ def targets(y: Array, classes: Array | None, loss: Loss) -> Array:
     """Labels as a learner wants them: -1 and +1 for two classes, numbers of classes for more, real ones as they are."""
     if classes is None:
         return check_labels(y, loss, y.size)
-    codes = np.searchsorted(classes, y).astype(np.float64)
-    return 2.0 * codes - 1.0 if classes.size == 2 else codes
+    codes = np.minimum(np.searchsorted(classes, y), classes.size - 1)
+    bad = np.flatnonzero(~(classes[codes] == y) | ~np.isfinite(y))
+    if bad.size:
+        why = "not a class" if np.isfinite(y[bad[0]]) else "not finite"
+        raise DataError("label", int(bad[0]), None, float(y[bad[0]]), why)
+    return 2.0 * codes - 1.0 if classes.size == 2 else codes.astype(np.float64)
 
 
 def learn_passes(

@@ -87,6 +87,10 @@ class Ftrl(OnlineLearner):
         dual = lazy_zeros((n_features + 1) * self.n_outputs if self._keeps_dual else 0)
         return State(table, clocks, np.zeros((self.n_outputs, layout.SUMS_SIZE)), dual)
 
+    def _snapshot(self, block: Block, state: Any) -> Snapshot | Journal:
+        whole = self.regularizer.radius is not None  # where the ball binds, all weights may be rescaled
+        return Snapshot(block, self._record_arrays(state), [state.clocks, state.sums], whole=whole)
+
     def _record_arrays(self, state: State) -> list[NDArray[Any]]:
         return [state.table.reshape(-1, self._record), state.dual.reshape(-1, self.n_outputs)]
 

@@ -58,6 +58,10 @@ class Loss:
         """The numbers that its compiled functions take."""
         return ()
 
+    def parameters_in(self, unit: float) -> tuple[float, ...]:
+        """Those numbers for labels and predictions measured in ``unit``; nothing where they do not depend on it."""
+        return ()
+
     def invalid_labels(self, y: Array) -> NDArray[np.intp]:
         """Positions of the labels that are outside the loss's domain."""
         return np.flatnonzero(~_DOMAINS[self.labels][1](y))
@@ -161,6 +165,9 @@ class Huber(Loss):
     @property
     def parameters(self) -> tuple[float, ...]:
         return (self.delta,)
+
+    def parameters_in(self, unit: float) -> tuple[float, ...]:
+        return (self.delta / unit,)
 
 
 @dataclass(frozen=True)

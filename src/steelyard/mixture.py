@@ -94,6 +94,9 @@ class Mixture(OnlineLearner):
         """Numbers of a record: whole cache lines."""
         self._stamps: NDArray[np.uint8] | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_stamps": None}  # room to work in
+
     # -------------------------------------------------------------------------------------------------------- state
 
     def _new_state(self, n_features: int) -> MixtureState:
@@ -137,16 +140,17 @@ class Mixture(OnlineLearner):
         params = parameters.reshape(1, -1).copy()
         params[0, layout.RULE] = layout.IWA
         unit = self._label_unit(state, y, weight, order)
-        delta = getattr(self.loss, "delta", 1.0) / unit
-        if self._labels == layout.CUT:
-            params[0, layout.OWN] = delta
+        own = self.loss.parameters_in(unit)
+        if own:
+            params[0, layout.OWN :] = own
         longest = int(np.diff(block.indptr).max(initial=0))
         room = 1 + longest + max(longest, int(state.clocks[layout.CENTERED]))
-        work = np.empty(4 * room + (8 + self.n_outputs) * EXPERTS)
+        work = np.empty(layout.ROW_VECTORS * room + (layout.EXPERT_VECTORS + self.n_outputs) * EXPERTS)
         config = np.empty(layout.MIX_CONFIG_SIZE)
         config[layout.MIX_KIND], config[layout.MIX_LABELS] = self._kind, self._labels
         config[layout.MIX_INTERCEPT], config[layout.MIX_DENSE] = self.fit_intercept, block.dense
-        config[layout.MIX_CLASSES], config[layout.MIX_DELTA] = self.one_vs_rest, delta
+        config[layout.MIX_CLASSES] = self.one_vs_rest
+        config[layout.MIX_DELTA] = own[0] if self._labels == layout.CUT else 0.0
         config[layout.MIX_WIDTH] = self._record
         learn = get_kernel("learn_mixture", *block.types)
         rows = (*block.arrays, order, y if unit == 1.0 else y / unit, weight)
@@ -170,7 +174,7 @@ class Mixture(OnlineLearner):
             first = np.flatnonzero((y[order] != 0.0) & (weight[order] > 0.0))[:1]
             if not first.size:
                 return 1.0
-            state.clocks[layout.LABEL_UNIT] = np.ldexp(1.0, np.frexp(y[order[first[0]]])[1])
+            state.clocks[layout.LABEL_UNIT] = np.ldexp(1.0, min(np.frexp(y[order[first[0]]])[1], 1023))
         return float(state.clocks[layout.LABEL_UNIT])
 
     def _loss_unit(self, state: MixtureState) -> float:

@@ -40,6 +40,8 @@ _MOST_HEADER = 1 << 28  # bytes: notes may hold the names of many classes
 
 def save(learner: OnlineLearner, path: str | os.PathLike[str]) -> None:
     """Write a learner to a file, whole or not at all."""
+    if _KINDS.get(type(learner).__name__) is not type(learner):
+        raise TypeError(f"a model file holds a Learner, Bank or Mixture, not a {type(learner).__name__}")
     header = {
         "format": FORMAT,
         "kind": type(learner).__name__,
@@ -106,6 +108,7 @@ def _load(file: IO[bytes], name: str, loss: CustomLoss | None) -> OnlineLearner:
             _require(stored, "is refused: a part of it is compressed, or larger than the file")
         header = _read_header(archive, members["header"])
         _require(header["format"] <= FORMAT, f"was written by a newer Steelyard (format {header['format']})")
+        _require(header["format"] in (1, FORMAT), f"has the format {header['format']}, which there is not")
         arrays = {n: _read(archive, info) for n, info in members.items() if n not in ("header", "checksum")}
         if header["format"] >= 2:
             _check_sum(archive, members, header["text"], arrays)
@@ -209,7 +212,10 @@ def _check_mixture(mixture: Mixture, arrays: dict[str, NDArray[Any]]) -> None:
     width, last = np.uint64(mixture._record), np.uint64(table.size - mixture._record)
     right = (offsets % width == 0).all() and (offsets < last).all() and np.unique(offsets).size == offsets.size
     _require(right, "is damaged: an offset is out of range")
-    exponent = table.reshape(-1, mixture._record)[:, mixture._statistics + layout.EXPONENT]
+    records = table.reshape(-1, mixture._record)
+    variance = records[:, mixture._statistics + layout.VARIANCE]
+    _require(((variance >= 0.0) & (variance <= layout.MOST_VARIANCE)).all(), "is damaged: a variance is out of range")
+    exponent = records[:, mixture._statistics + layout.EXPONENT]
     whole = (np.abs(exponent) <= layout.MOST_EXPONENT).all() and (exponent == np.round(exponent)).all()
     _require(whole, "is damaged: an exponent is out of range")
     others = np.delete(clocks, layout.CENTERED)

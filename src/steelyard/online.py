@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.data.block import Block, as_block, inspected
-from steelyard.data.checks import check_finite, check_rows, nonfinite_rows, refuse_rows
+from steelyard.data.checks import DataError, check_finite, check_rows, nonfinite_rows, refuse_rows
 from steelyard.losses import Array, CustomLoss, Loss, get_loss
 from steelyard.snapshot import Journal, Snapshot
 
@@ -96,7 +96,7 @@ class OnlineLearner:
 
     def _snapshot(self, block: Block, state: Any) -> Snapshot | Journal:
         """What learning the block may change."""
-        return Snapshot(block, self._record_arrays(state), [state.clocks, state.sums])
+        raise NotImplementedError
 
     def _run_kernel(
         self,
@@ -146,6 +146,8 @@ class OnlineLearner:
         Without ``keep``, a failure leaves the learner unusable, which is for callers who then throw it away.
         """
         known = self.state
+        if known is not None and not keep:  # a kernel that stops at indices in disorder could not be undone
+            block = inspected(block)
         if known is not None and block.n_features != self.n_features:
             raise ValueError(f"X has {block.n_features} features, but the learner has learned {self.n_features}")
         rows = np.arange(y.size, dtype=np.int64) if order is None else order
@@ -164,19 +166,20 @@ class OnlineLearner:
                 shape = (rows.size,) if self.n_outputs == 1 else (rows.size, self.n_outputs)
                 trace = Trace(prediction.reshape(shape), loss.reshape(shape), seen)
                 self.state, self._coef = state, None
-                if snapshot is not None:
-                    snapshot.release()
-                return trace
         except BaseException:  # an interrupt, too, which arrives when the kernel is done
             self._restore(known, snapshot)
             raise
+        if stopped < 0:
+            if snapshot is not None:
+                snapshot.release()
+            return trace
         self._restore(known, snapshot)
         if not block.inspected:
             return self.learn_block(inspected(block), y, weight, order, keep=keep)
         refuse_rows(block, np.append(nonfinite_rows(block, rows), rows[stopped]))
-        raise ValueError(
-            f"row {rows[stopped]} of X is too large or too small for a float, measured in the metric; rescale it"
-        )
+        row = int(rows[stopped])
+        largest = np.abs(block.data[int(block.indptr[row]) : int(block.indptr[row + 1])]).max(initial=0.0)
+        raise DataError("feature", row, None, largest, "the row is too large or too small, in the metric; rescale it")
 
     def _restore(self, known: Any, snapshot: Snapshot | Journal | None) -> None:
         if snapshot is not None:

@@ -19,13 +19,16 @@ class Snapshot:
     block : rows that will be learned
     records : arrays with a row for each feature, and one for the intercept at their end
     others : arrays that are kept whole
+    whole : whether rows may change the records of features that they do not have
     """
 
-    def __init__(self, block: Block, records: list[NDArray[Any]], others: list[NDArray[Any]]) -> None:
+    def __init__(
+        self, block: Block, records: list[NDArray[Any]], others: list[NDArray[Any]], *, whole: bool = False
+    ) -> None:
         self._last = block.n_features
         self._views = [view for view in records if view.size]
         self._places: NDArray[np.intp] | None = None
-        if block.dense or block.indices.size >= block.n_features:
+        if whole or block.dense or block.indices.size >= block.n_features:
             self._saved = [view.copy() for view in self._views]
         else:
             # a feature that is there twice is kept twice; an index out of range, at which the kernel stops, is clipped

@@ -40,9 +40,9 @@ def told_of(source: Source, before: int = 0) -> Iterator[None]:
         yield
     except DataError as error:
         place = source.place(before + error.row, error.column)
-        verb = "has the value" if error.part == "feature" else "has the label"
-        joined = "is " if error.part == "label" else ""
-        raise ValueError(f"{source.name}, {place} {verb} {error.value}: {joined}{error.reason}") from None
+        what = {"feature": "the value", "label": "the label", "weight": "the weight"}[error.part]
+        joined = "it is " if error.part == "label" else ""
+        raise ValueError(f"{source.name}, {place} has {what} {error.value:g}: {joined}{error.reason}") from None
 
 
 @contextmanager

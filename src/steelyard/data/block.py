@@ -38,7 +38,9 @@ class Block:
         return self.data, self.indices, self.indptr
 
     def narrowed(self, n_features: int) -> tuple[Block, int]:
-        """The rows with ``n_features`` columns, sparse ones: values beyond are left out, and counted."""
+        """The sparse rows with ``n_features`` columns: values beyond are left out, and counted."""
+        if self.dense:
+            raise ValueError("only sparse rows can have another number of columns")
         inside = self.indices < n_features
         left_out = int(inside.size - np.count_nonzero(inside))
         if not left_out:

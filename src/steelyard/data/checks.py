@@ -28,10 +28,11 @@ class DataError(ValueError):
 
     def __str__(self) -> str:
         if self.part == "feature":
-            return f"X holds {self.value} in row {self.row}, column {self.column}: {self.reason}"
+            where = f"row {self.row}" if self.column is None else f"row {self.row}, column {self.column}"
+            return f"X holds {self.value} in {where}: {self.reason}"
         if self.part == "weight":
             return f"sample_weight is {self.value} in row {self.row}: {self.reason}"
-        return f"label {self.value} in row {self.row} is {self.reason}"
+        return f"label {self.value:g} in row {self.row} is {self.reason}"
 
 
 def check_rows(
@@ -94,8 +95,9 @@ def check_labels(y: Any, loss: Loss, rows: int) -> Array:
         raise ValueError(f"y must hold one label for each of the {rows} rows of X, got shape {values.shape}")
     bad = loss.invalid_labels(values)
     if bad.size:
-        value = f"{values[bad[0]]:g}"
-        raise DataError("label", int(bad[0]), None, value, f"outside the {loss.name} loss: use {loss.domain}")
+        raise DataError(
+            "label", int(bad[0]), None, float(values[bad[0]]), f"outside the {loss.name} loss: use {loss.domain}"
+        )
     return values
 
 
@@ -106,8 +108,7 @@ def check_classes(y: Any, n_classes: int, rows: int) -> Array:
         raise ValueError(f"y must hold a class 0 … {n_classes - 1} for each row, got shape {values.shape}")
     bad = np.flatnonzero(~((values >= 0.0) & (values < n_classes) & (values == np.floor(values))))
     if bad.size:
-        value = f"{values[bad[0]]:g}"
-        raise DataError("label", int(bad[0]), None, value, f"none of the classes 0 … {n_classes - 1}")
+        raise DataError("label", int(bad[0]), None, float(values[bad[0]]), f"none of the classes 0 … {n_classes - 1}")
     return values
 
 

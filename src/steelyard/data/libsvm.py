@@ -187,7 +187,7 @@ class LibsvmSource(Source):
 
     def extent(self) -> Extent:
         found = self._scan()
-        columns, base = columns_of(found, None, self._zero_based, self.name)
+        columns, base = columns_of(found, self._n_features, self._zero_based, self.name)
         labels = None if self._many_labels else self._labels
         return Extent(self._rows, columns, base == 0, labels, found.largest_line)
 
@@ -221,7 +221,7 @@ class LibsvmSource(Source):
         for parts in self._block_parts():
             found = widest([part.range for part in parts])
             columns, base = columns_of(found, n_features, zero_based, self.name)
-            rows = self._joined(parts, columns, base, before)
+            rows = self._joined(list(parts), columns, base, before)
             before += rows.y.size
             yield rows
 
@@ -242,6 +242,8 @@ class LibsvmSource(Source):
         self._kept_bytes = math.inf
         found = self._scan()
         if self._kept is None:
+            if _is_read_once(self._path):
+                raise ValueError(f"{self.name} can be read only once, and has been")
             self._kept = list(parsed_parts(self._path, STRETCH))
         columns, base = columns_of(found, self._n_features, self._zero_based, self.name)
         parts, self._kept = self._kept, None
@@ -249,7 +251,7 @@ class LibsvmSource(Source):
 
     @staticmethod
     def _joined(parts: list[Part], columns: int, base: int, before: int) -> Rows:
-        joined = join_parts(list(parts), columns, base)
+        joined = join_parts(parts, columns, base)
         unsigned = joined.indices.view(f"u{joined.indices.itemsize}")
         block = Block(joined.values, unsigned, joined.indptr.astype(np.uint64), columns, False)
         return Rows(block, joined.y, np.ones(joined.y.size), before)

@@ -16,18 +16,18 @@ from numpy.typing import NDArray
 
 from steelyard.data.files import read_blocks
 from steelyard.data.mistakes import Mistake, error_of
+from steelyard.kernels import layout
 from steelyard.losses import Array
 
 STRETCH = 1 << 20  # bytes that one thread parses at a time: few enough for its cache
 
-_COMPLAINTS = (
-    "",
-    "the label is not a number",
-    "a feature index must be a whole number of at most 18 digits",
-    "the feature's value is not a number",
-    "expected index:value",
-    "qid must be a whole number of at most 18 digits",
-)
+_COMPLAINTS = {
+    layout.BAD_LABEL: "the label is not a number",
+    layout.BAD_INDEX: "a feature index must be a whole number of at most 18 digits",
+    layout.BAD_VALUE: "the feature's value is not a number",
+    layout.NO_COLON: "expected index:value",
+    layout.BAD_QUERY: "qid must be a whole number of at most 18 digits",
+}
 
 
 class Range(NamedTuple):
@@ -69,7 +69,7 @@ class _Room:
 
     def __init__(self) -> None:
         self.rows = self.pairs = -1
-        self.odd = np.empty((1024, 4), np.int64)
+        self.odd = np.empty((1024, layout.ODD_SIZE), np.int64)
 
     def fit(self, content: bytes) -> None:
         """Have room for all of a stretch."""
@@ -138,30 +138,32 @@ def _parse(parser: Any, content: bytes, rooms: list[_Room], query: bool, only_la
 
 def _parse_in(room: _Room, parser: Any, content: bytes, query: bool, only_labels: bool) -> Part:
     room.fit(content)
-    text, state = np.frombuffer(content, dtype=np.uint8), np.zeros(11, np.int64)
+    text, state = np.frombuffer(content, dtype=np.uint8), np.zeros(layout.PARSE_SIZE, np.int64)
     while True:
         parser(text, state, room.y, room.query, room.indptr, room.indices, room.values, room.odd)
-        result, stopped, rows, count, strange, disorder, lines, *found = state.tolist()
-        if strange <= len(room.odd):
+        odd = int(state[layout.PARSE_ODD])
+        if odd <= len(room.odd):
             break
-        room.odd = np.empty((strange, 4), np.int64)
+        room.odd = np.empty((odd, layout.ODD_SIZE), np.int64)
     # tokens for Python's float come first: one of them may be wrong before the place where the parser stopped
-    for kind, index, start, end in room.odd[:strange].tolist():
+    for kind, index, start, end in room.odd[:odd].tolist():
         (room.y, room.values)[kind][index] = _float(content, start, end, kind)
-    if result:
-        raise Mistake(content, stopped, _COMPLAINTS[result])
+    if state[layout.PARSE_RESULT] != layout.DONE:
+        raise Mistake(content, int(state[layout.PARSE_STOPPED]), _COMPLAINTS[int(state[layout.PARSE_RESULT])])
+    rows, count, lines = state[[layout.PARSE_ROWS, layout.PARSE_PAIRS, layout.PARSE_LINES]].tolist()
+    found = Range(*state[layout.PARSE_SMALLEST : layout.PARSE_LARGEST_LINE + 1].tolist())
     pairs = 0 if only_labels else count
     part = Part(
         room.y[:rows].copy(),
         room.query[: rows if query else 0].copy(),
         room.indptr[: 0 if only_labels else rows + 1].astype(index_type(count)),
-        room.indices[:pairs].astype(index_type(found[2])),
+        room.indices[:pairs].astype(index_type(found.largest)),
         room.values[:pairs].copy(),
         len(content),
         lines,
-        Range(*found),
+        found,
     )
-    return _sorted(part, content) if disorder and not only_labels else part
+    return _sorted(part, content) if state[layout.PARSE_DISORDER] and not only_labels else part
 
 
 def index_type(largest: int) -> type[np.signedinteger[Any]]:
@@ -197,7 +199,9 @@ def _float(content: bytes, start: int, end: int, kind: int) -> float:
             raise ValueError
         return float(token)
     except ValueError:
-        raise Mistake(content, start, _COMPLAINTS[3 if kind else 1]) from None
+        raise Mistake(
+            content, start, _COMPLAINTS[layout.BAD_VALUE if kind == layout.ODD_VALUE else layout.BAD_LABEL]
+        ) from None
 
 
 def columns_of(found: Range, n_features: int | None, zero_based: bool | str, name: str) -> tuple[int, int]:

@@ -40,7 +40,7 @@ class Rows(NamedTuple):
 class Source:
     """A stream of rows that can be gone through, and for most of them more than once.
 
-    Subclasses say :meth:`extent` and :meth:`blocks`. Iterating gives users ``(X, y, w)``, X a CSR matrix.
+    Subclasses say the four methods below. Iterating gives users ``(X, y, w)``, X a CSR matrix.
     """
 
     name: str

@@ -52,6 +52,13 @@ def _change_unit(table, base, size, k, powers, keep):
 
 
 @inline_jit
+def grown_weight(weight, h):
+    """A cumulated weight after a row of weight h: larger than before, always, so that it tells who was in the row."""
+    grown = min(weight + h, LARGE)
+    return grown if grown > weight else weight * (1.0 + 2.3e-16)
+
+
+@inline_jit
 def observe(table, doubles, base, size, q, h, seen, centering, powers):
     """Let a feature's statistics take in q; returns q and z in the feature's unit, and whether it is centered."""
     at = base + size * WIDTH_OF_OUTPUT
@@ -61,7 +68,7 @@ def observe(table, doubles, base, size, q, h, seen, centering, powers):
         return z, z, False
     count = doubles[wide]
     full = centering and count == seen and not math.isnan(doubles[wide + ONE])
-    grown = min(count + h, LARGE)
+    grown = grown_weight(count, h)
     doubles[wide] = grown
     share = h / grown
     away = q
@@ -118,7 +125,7 @@ def _drop_center(table, doubles, base, last, size, powers):
 
 @jit
 def observe_missing(table, doubles, centered, clocks, last, size, h, seen, powers, offsets, whole, z, count):
-    """Centered features that the row lacks are zero in it: z = -mean. Returns the new ``count`` of features met.
+    """Centered features that the row lacks are zero in it: z = -mean. Returns the new ``count`` of features.
 
     One that varies by more than its mean is zero too often to be worth it, and loses its center.
     """
@@ -172,13 +179,13 @@ def add_bounded(table, at, amount):
 
 
 @inline_jit
-def keep_record(doubles, base, width, stamps, feature, journal, journal_at):
+def keep_record(doubles, base, width, stamps, feature, copies, copied):
     """Copy a record that is about to change for the first time; see ``mixture.learn_mixture``."""
     if stamps[feature] == 0:
         stamps[feature] = 1
-        saved = journal_at[0]
-        journal_at[saved + ONE] = feature
-        journal_at[0] = saved + ONE
+        saved = copied[0]
+        copied[saved + ONE] = feature
+        copied[0] = saved + ONE
         start, to = base >> ONE, saved * (width >> ONE)
         for j in range(width >> ONE):
-            journal[to + j] = doubles[start + j]
+            copies[to + j] = doubles[start + j]

@@ -93,6 +93,11 @@ RECORD_LINE = 16  # numbers of a cache line, of which a record takes whole ones
 ZERO_POWER = 1100
 POWERS_SIZE = 2201
 MOST_EXPONENT = 1040  # of a feature's unit; with what a step may add, ``powers`` has it
+MOST_VARIANCE = 1e6  # in that unit, where it is at most 4 and a little more
+
+# ``work``: vectors of the features of a row, then vectors of EXPERTS numbers, then the predictions of every output.
+ROW_VECTORS = 4
+EXPERT_VECTORS = 8  # a, value, slope, ratio, share, change, room, zeros
 
 # ``config``.
 (
@@ -131,3 +136,26 @@ COUNTED_LOSS = MIXED_LOSS + 1  # counted weight times the mixture's loss
 MIXING_COST = COUNTED_LOSS + 1  # of AdaHedge: what the mixture lost to mixing
 COUNTED_EXPERT_LOSS = MIXING_COST + 1  # of each expert: counted weight times loss; evidence keeps labels in their range
 MIX_SUMS_SIZE = COUNTED_EXPERT_LOSS + EXPERTS
+
+# ------------------------------------------------------------------------------------------------ the LIBSVM parser
+
+# ``state``: what a stretch of text was found to be.
+(
+    PARSE_RESULT,  # DONE, or what the parser stopped at
+    PARSE_STOPPED,  # where
+    PARSE_ROWS,
+    PARSE_PAIRS,
+    PARSE_ODD,  # tokens that are left to Python's float
+    PARSE_DISORDER,  # indices that are not larger than the one before them in their row
+    PARSE_LINES,
+    PARSE_SMALLEST,  # the smallest index and its line, the largest and its line
+    PARSE_SMALLEST_LINE,
+    PARSE_LARGEST,
+    PARSE_LARGEST_LINE,
+    PARSE_SIZE,
+) = range(12)
+DONE, BAD_LABEL, BAD_INDEX, BAD_VALUE, NO_COLON, BAD_QUERY = range(6)
+
+# ``odd``: a row for each such token.
+ODD_KIND, ODD_INDEX, ODD_START, ODD_END, ODD_SIZE = range(5)
+ODD_LABEL, ODD_VALUE = range(2)

@@ -29,6 +29,7 @@ from steelyard.kernels.features import (
     WEIGHTS,
     WIDTH_OF_OUTPUT,
     add_bounded,
+    grown_weight,
     inverse_metrics,
     keep_record,
     observe,
@@ -43,6 +44,7 @@ from steelyard.kernels.layout import (
     CUT,
     EVIDENCE,
     EXPERT_LOSS,
+    EXPERT_VECTORS,
     EXPERTS,
     HALF,
     HIGHEST,
@@ -66,9 +68,10 @@ from steelyard.kernels.layout import (
     MIXING_COST,
     PLAIN,
     PROPORTIONAL,
+    ROW_VECTORS,
 )
 from steelyard.kernels.mixing import clip, mix_convex, mix_logistic, mix_squared
-from steelyard.kernels.rows import ONE, TWO, fetch
+from steelyard.kernels.rows import ONE, TWO, ZERO, fetch
 from steelyard.kernels.steps.lanes import add_lanes, dot_lanes
 
 MOST = 10.0  # the largest counted weight, in typical weights
@@ -182,6 +185,48 @@ def _update_features(table, row, count, start, sums_at, change, steepness, curva
         add_bounded(table, at + ONE, curvature * z[e] * z[e])
 
 
+@inline_jit
+def _rows_ahead(data, indices, indptr, order, i, dense):
+    """Where the next sparse row stands; the one after it is fetched."""
+    if dense or i + 1 >= order.size:
+        return ZERO, ZERO
+    if i + 2 < order.size:
+        fetch(data, indices, indptr, order[i + 2])
+    return indptr[order[i + 1]], indptr[order[i + 1] + 1]
+
+
+@inline_jit
+def _observe_row(
+    data, indices, lo, hi, ahead, dense, h, seen, intercept, table, doubles, width, size, powers, features, journal
+):
+    """Let the features of a row take in its values; returns how many there are, how many of them are centered, and
+    the sum of their squares.
+
+    Records of the row ``ahead`` are fetched one by one on the way: all at once, they would wait in line.
+    """
+    offsets, whole, z, _, _ = features
+    stamps, copies, copied = journal
+    next_lo, next_hi = ahead
+    count = 0
+    full = 0
+    sum_of_squares = 0.0
+    for e in range(lo, hi):
+        if next_lo < next_hi:
+            prefetch(table, np.uint64(indices[next_lo]) * width)
+            next_lo += ONE
+        q = np.float64(data[e])
+        if not abs(q) <= TINY:
+            base = (e - lo if dense else np.uint64(indices[e])) * width
+            if stamps.size and h > 0.0:
+                keep_record(doubles, base, width, stamps, np.uint64(indices[e]), copies, copied)
+            whole[count], z[count], is_centered = observe(table, doubles, base, size, q, h, seen, intercept, powers)
+            offsets[count] = base
+            count += 1
+            full += int(is_centered)
+            sum_of_squares += q * q
+    return count, full, sum_of_squares
+
+
 def learn_mixture(
     step,
     params,
@@ -202,8 +247,8 @@ def learn_mixture(
     offsets,
     work,
     stamps,
-    journal,
-    journal_at,
+    copies,
+    copied,
     predictions,
     losses,
 ):
@@ -213,8 +258,8 @@ def learn_mixture(
     2^-k, and ``offsets`` and ``work`` have room for the longest row.
 
     Where ``stamps`` is not empty, the first change of a feature's record is preceded by a copy of it: the copies go to
-    ``journal``, the features to ``journal_at[1:]`` and their number to ``journal_at[0]``. A stamp is 1 where a feature
-    has been copied.
+    ``copies``, the features to ``copied[1:]`` and their number to ``copied[0]``. A stamp is 1 where a feature has been
+    copied.
     """
     kind, labels = int(config[MIX_KIND]), int(config[MIX_LABELS])
     intercept, dense, classes = config[MIX_INTERCEPT] != 0.0, config[MIX_DENSE] != 0.0, config[MIX_CLASSES] != 0.0
@@ -223,41 +268,47 @@ def learn_mixture(
     width = np.uint64(config[MIX_WIDTH])
     last = np.uint64(table.size) - width
     room = offsets.size
-    z, whole = work[:room], work[room : 2 * room]
-    features = (offsets, whole, z, work[2 * room : 3 * room], work[3 * room : 4 * room])
-    rest = work[4 * room :]
-    experts = (rest[0:8], rest[8:16], rest[16:24], rest[24:32], rest[32:40], rest[40:48], rest[48:56], rest[56:64])
+    features = (offsets, work[:room], work[room : 2 * room], work[2 * room : 3 * room], work[3 * room : 4 * room])
+    rest = work[ROW_VECTORS * room :]
+    experts = (  # slices, since a kernel cannot return arrays from a function
+        rest[:EXPERTS],
+        rest[EXPERTS : 2 * EXPERTS],
+        rest[2 * EXPERTS : 3 * EXPERTS],
+        rest[3 * EXPERTS : 4 * EXPERTS],
+        rest[4 * EXPERTS : 5 * EXPERTS],
+        rest[5 * EXPERTS : 6 * EXPERTS],
+        rest[6 * EXPERTS : 7 * EXPERTS],
+        rest[7 * EXPERTS : 8 * EXPERTS],
+    )
+    whole, z = features[1], features[2]
     a, change, zeros = experts[0], experts[5], experts[7]
-    p_all = rest[64:]
+    p_all = rest[EXPERT_VECTORS * EXPERTS :]
     zeros[:] = 0.0
+    journal = (stamps, copies, copied)
     for i in range(order.size):
         row = order[i]
         h = weight[row]
         lo, hi = indptr[row], indptr[row + 1]
         seen = clocks[MIX_SEEN]
-        count = 0
-        full = 0
-        # records of the next row are fetched one by one while this row is read: all at once, they would wait in line
-        next_lo, next_hi = lo, lo
-        if not dense and i + 1 < order.size:
-            next_lo, next_hi = indptr[order[i + 1]], indptr[order[i + 1] + 1]
-            if i + 2 < order.size:
-                fetch(data, indices, indptr, order[i + 2])
-        sum_of_squares = 0.0
-        for e in range(lo, hi):
-            if next_lo < next_hi:
-                prefetch(table, np.uint64(indices[next_lo]) * width)
-                next_lo += ONE
-            q = np.float64(data[e])
-            if not abs(q) <= TINY:
-                base = (e - lo if dense else np.uint64(indices[e])) * width
-                if stamps.size and h > 0.0:
-                    keep_record(doubles, base, width, stamps, np.uint64(indices[e]), journal, journal_at)
-                whole[count], z[count], is_centered = observe(table, doubles, base, size, q, h, seen, intercept, powers)
-                offsets[count] = base
-                count += 1
-                full += int(is_centered)
-                sum_of_squares += q * q
+        ahead = _rows_ahead(data, indices, indptr, order, i, dense)
+        count, full, sum_of_squares = _observe_row(
+            data,
+            indices,
+            lo,
+            hi,
+            ahead,
+            dense,
+            h,
+            seen,
+            intercept,
+            table,
+            doubles,
+            width,
+            size,
+            powers,
+            features,
+            journal,
+        )
         if not sum_of_squares < math.inf:
             return i
         p_all[:] = 0.0
@@ -323,7 +374,7 @@ def learn_mixture(
             _update_features(table, features, count, start, sums_at, change, steepness, curvature)
         if h == 0.0:
             continue
-        clocks[MIX_SEEN] = min(seen + h, LARGE)
+        clocks[MIX_SEEN] = grown_weight(seen, h)
         clocks[MIX_ROWS] += 1.0
         clocks[LOG_WEIGHT] += logarithm
         clocks[LARGEST] = largest

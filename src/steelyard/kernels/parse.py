@@ -13,11 +13,33 @@ import numpy as np
 
 from steelyard.kernels.compile import jit
 from steelyard.kernels.intrinsics import load_eight, trailing_zeros
+from steelyard.kernels.layout import (
+    BAD_INDEX,
+    BAD_LABEL,
+    BAD_QUERY,
+    BAD_VALUE,
+    DONE,
+    NO_COLON,
+    ODD_END,
+    ODD_INDEX,
+    ODD_KIND,
+    ODD_LABEL,
+    ODD_START,
+    ODD_VALUE,
+    PARSE_DISORDER,
+    PARSE_LARGEST,
+    PARSE_LARGEST_LINE,
+    PARSE_LINES,
+    PARSE_ODD,
+    PARSE_PAIRS,
+    PARSE_RESULT,
+    PARSE_ROWS,
+    PARSE_SMALLEST,
+    PARSE_SMALLEST_LINE,
+    PARSE_STOPPED,
+)
 
 TAB, NEWLINE, RETURN, SPACE, HASH, PLUS, MINUS, POINT, COLON = 9, 10, 13, 32, 35, 43, 45, 46, 58
-
-# What the parser stopped at.
-DONE, BAD_LABEL, BAD_INDEX, BAD_VALUE, NO_COLON, BAD_QUERY = range(6)
 
 _POWERS = np.array([10.0**i for i in range(23)])  # an array: indexing a tuple is a jump table in Numba
 _EXACT = 9007199254740992  # 2^53
@@ -137,7 +159,8 @@ def _skip_blanks(text, at, end):
 @jit
 def _note(odd, place, kind, index, start, end):
     if place < odd.shape[0]:
-        odd[place, 0], odd[place, 1], odd[place, 2], odd[place, 3] = kind, index, start, end
+        odd[place, ODD_KIND], odd[place, ODD_INDEX] = kind, index
+        odd[place, ODD_START], odd[place, ODD_END] = start, end
 
 
 @jit
@@ -158,7 +181,7 @@ def parse(text, state, y, query, indptr, indices, values, odd):
     ``odd`` receives (kind, index, start, end) of tokens for Python: kind 0 is a label, 1 a value. Those that find no
     room are counted, so that the caller can come again with more.
     """
-    at, row, count, strange = _0, 0, 0, 0
+    at, row, count, odd_tokens = _0, 0, 0, 0
     end = np.uint64(text.size)
     result, stopped, disorder = DONE, _0, 0
     line, smallest, smallest_line, largest, largest_line = 0, np.int64(_NO_INDEX), 0, np.int64(-1), 0
@@ -176,8 +199,8 @@ def parse(text, state, y, query, indptr, indices, values, odd):
             result = BAD_LABEL
             break
         if how == 0:
-            _note(odd, strange, 0, row, stopped, at)
-            strange += 1
+            _note(odd, odd_tokens, ODD_LABEL, row, stopped, at)
+            odd_tokens += 1
         y[row] = value
         query[row] = -1
         last = np.int64(-1)
@@ -208,8 +231,8 @@ def parse(text, state, y, query, indptr, indices, values, odd):
                 result = BAD_VALUE
                 break
             if how == 0:
-                _note(odd, strange, 1, count, stopped, at)
-                strange += 1
+                _note(odd, odd_tokens, ODD_VALUE, count, stopped, at)
+                odd_tokens += 1
             position = np.int64(index)
             if position <= last:
                 disorder += 1
@@ -226,5 +249,8 @@ def parse(text, state, y, query, indptr, indices, values, odd):
         row += 1
         line += 1
         indptr[row] = count
-    state[0], state[1], state[2], state[3], state[4], state[5] = result, stopped, row, count, strange, disorder
-    state[6], state[7], state[8], state[9], state[10] = line, smallest, smallest_line, largest, largest_line
+    state[PARSE_RESULT], state[PARSE_STOPPED] = result, stopped
+    state[PARSE_ROWS], state[PARSE_PAIRS], state[PARSE_LINES] = row, count, line
+    state[PARSE_ODD], state[PARSE_DISORDER] = odd_tokens, disorder
+    state[PARSE_SMALLEST], state[PARSE_SMALLEST_LINE] = smallest, smallest_line
+    state[PARSE_LARGEST], state[PARSE_LARGEST_LINE] = largest, largest_line

@@ -1,8 +1,8 @@
-"""Vectors of numbers, for banks: exponential, logarithm, the logistic step, and rows of eight weights.
+"""Vectors of numbers: arithmetic, exponential and logarithm, and rows of eight weights.
 
-The compiler turns no loop that calls ``exp`` into vectors, so the few loops that a bank lives in are written as vectors
-here. :class:`Lanes` lets LLVM code read like arithmetic; where the machine's own vectors are shorter, LLVM splits it.
-A mixture has eight lanes. A bank takes sixteen, two vectors side by side, of which one goes on where the other waits.
+The compiler turns no loop that calls ``exp`` into vectors, so the few loops that need it are written as vectors.
+:class:`Lanes` lets LLVM code read like arithmetic; where the machine's own vectors are shorter, LLVM splits it. A
+mixture has eight lanes. Several outputs take sixteen, two vectors side by side: one goes on where the other waits.
 """
 
 from __future__ import annotations
