@@ -1,208 +1,22 @@
-"""scikit-learn estimators, thin over :class:`~steelyard.Mixture` and :class:`~steelyard.Learner`."""
+"""The classifier: labels of any kind → classes, several of them one-vs-rest."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils import check_random_state
+from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from steelyard.data.block import as_block
-from steelyard.data.checks import check_labels, check_weights
-from steelyard.fitting import check_classifies, check_regresses, learn_passes
-from steelyard.learner import Learner
+from steelyard.data.checks import check_weights
+from steelyard.estimators.base import OnlineEstimator, refuse_no_weight
+from steelyard.fitting import check_classifies
 from steelyard.losses import Array, Loss, get_loss
-from steelyard.mixture import Mixture
 from steelyard.online import OnlineLearner, Progress
-from steelyard.regularizers import Regularizer
-from steelyard.updates import check_update
-
-_CHOSEN_BY_AUTO = {
-    "update": "iwa",
-    "schedule": "power",
-    "power_t": 0.5,
-    "metric": "diagonal",
-    "center": "trajectory",
-    "radius": None,
-    "certificate": None,
-}
-"""What ``eta0="auto"`` decides: these parameters must be left at their defaults."""
-
-
-class _Online(BaseEstimator):  # type: ignore[misc]
-    """What the classifier and the regressor share: parameters, passes, and a fit that fails without a trace."""
-
-    learner_: OnlineLearner
-    _progress: Progress
-
-    def __init__(
-        self,
-        loss: str | Loss,
-        *,
-        update: str,
-        eta0: float | str,
-        schedule: str,
-        power_t: float,
-        metric: str,
-        center: str,
-        radius: float | None,
-        passes: int,
-        fit_intercept: bool,
-        shuffle: bool,
-        random_state: Any,
-        verbose: int,
-        certificate: bool | None,
-    ) -> None:
-        self.loss = loss
-        self.update = update
-        self.eta0 = eta0
-        self.schedule = schedule
-        self.power_t = power_t
-        self.metric = metric
-        self.center = center
-        self.radius = radius
-        self.passes = passes
-        self.fit_intercept = fit_intercept
-        self.shuffle = shuffle
-        self.random_state = random_state
-        self.verbose = verbose
-        self.certificate = certificate
-
-    def _new_learner(self, n_outputs: int = 1) -> OnlineLearner:
-        if isinstance(self.eta0, str):
-            return self._new_mixture(n_outputs)
-        return Learner(
-            self.loss,
-            update=self.update,
-            schedule=self.schedule,
-            metric=self.metric,
-            center=self.center,
-            eta0=self.eta0,
-            power_t=self.power_t,
-            radius=self.radius,
-            fit_intercept=self.fit_intercept,
-            n_outputs=n_outputs,
-            certificate=self.certificate,
-        )
-
-    def _new_mixture(self, n_outputs: int) -> Mixture:
-        if self.eta0 != "auto":
-            raise ValueError(f"eta0 must be 'auto' or a positive number, got {self.eta0!r}")
-        check_update(self.update, get_loss(self.loss))
-        Regularizer(self.schedule, self.metric, self.center, 1.0, self.power_t)
-        for name, only in _CHOSEN_BY_AUTO.items():
-            value = getattr(self, name)
-            if value != only and not (name == "certificate" and value is False):
-                raise ValueError(
-                    f"{name}={value!r} needs a learning rate, eta0=1.0 for example: eta0='auto' mixes learners whose "
-                    f"{name} it chooses itself"
-                )
-        return Mixture(self.loss, fit_intercept=self.fit_intercept, n_outputs=n_outputs)
-
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """Put every attribute back if the body raises, so that a failed call leaves no trace."""
-        before = dict(self.__dict__)
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
-
-    def _validate(self, X: Any, y: Any = "no_validation", *, reset: bool, **checks: Any) -> Any:
-        """scikit-learn's checks, but the one for finite features: the learner makes it, and names the row."""
-        options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C", "ensure_all_finite": False}
-        try:
-            return validate_data(self, X, y, reset=reset, **options, **checks)
-        except ValueError as error:
-            if not str(error).startswith("Input y contains"):
-                raise
-            nan = "NaN" in str(error)
-            row = next(i for i, v in enumerate(np.ravel(y)) if (v != v if nan else v in (np.inf, -np.inf)))
-            raise ValueError(f"{error} The first is in row {row}.") from None
-
-    def _run(self, learner: OnlineLearner, X: Any, y: Array, weight: Array, factor: Array | None = None) -> None:
-        """All the passes of ``fit``; ``factor`` is what ``class_weight`` multiplies the weights by."""
-        if not isinstance(self.passes, Integral) or self.passes < 1:
-            raise ValueError(f"passes must be an integer of at least 1, got {self.passes!r}")
-        self.pass_losses_ = []
-        traces = learn_passes(
-            learner,
-            as_block(X, inspect=False),
-            y,
-            weight,
-            passes=int(self.passes),
-            shuffle=self.shuffle,
-            random=check_random_state(self.random_state),
-            factor=factor,
-        )
-        for done, trace in enumerate(traces):
-            if done == 0:
-                self._progress = Progress().add(trace)
-            self.pass_losses_.append(trace.average_loss)
-            if self.verbose:
-                what = "progressive loss" if done == 0 else "average loss, of rows already learned,"
-                print(f"pass {done + 1} of {self.passes}: {what} {trace.average_loss:.6g}")
-
-    def _scores(self, X: Any) -> Array:
-        check_is_fitted(self)
-        return self.learner_.predict(self._validate(X, reset=False))
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return getattr(self, "learner_", None) is not None
-
-    @property
-    def progressive_loss_(self) -> float:
-        """The weighted average loss of every example *before* it was learned for the first time.
-
-        That is the first pass of ``fit`` (``pass_losses_`` has all of them) and every later ``partial_fit``.
-        """
-        check_is_fitted(self)
-        return self._progress.average
-
-    @property
-    def bank_(self) -> Any:
-        """With ``eta0="auto"``, every expert of the mixture: its rate, its loss so far, its share.
-
-        A list of :class:`~steelyard.Expert`, or one list for each class where there are more than two.
-        """
-        check_is_fitted(self)
-        if not isinstance(self.learner_, Mixture):
-            raise AttributeError(f"there is a bank_ only with eta0='auto', not with eta0={self.eta0!r}")
-        each = [self.learner_.bank(k) for k in range(self.learner_.n_outputs)]
-        return each[0] if len(each) == 1 else each
-
-    @property
-    def certificate_(self) -> Any:
-        """What the model can prove about its regret, over all rows since the first call."""
-        check_is_fitted(self)
-        if not self.learner_.certificate:
-            raise AttributeError(
-                "this model has no certificate_: it needs a learning rate, and certificate=True or center='origin'"
-            )
-        each = [self.learner_.certify(k) for k in range(self.learner_.n_outputs)]
-        return each[0] if len(each) == 1 else each
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-
-def _refuse_no_weight(weight: Array) -> Array:
-    if not weight.any():
-        raise ValueError("sample_weight is zero in every row: there is nothing to learn")
-    return weight
 
 
 def _distinct(labels: Any) -> NDArray[Any]:
@@ -230,7 +44,7 @@ def _is_probabilistic(estimator: Any) -> bool:
     return True
 
 
-class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
+class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
     """Linear classifier that learns online, with exact importance weights.
 
     Several classes are learned one-vs-rest, in one pass over the data.
@@ -342,7 +156,7 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
             weight = check_weights(sample_weight, codes.size)
             factor = self._class_factors(codes, weight, partial=False)
             counted = weight if factor is None else weight * factor
-            if not _refuse_no_weight(counted).all() and np.unique(codes[counted > 0]).size < 2:
+            if not refuse_no_weight(counted).all() and np.unique(codes[counted > 0]).size < 2:
                 raise ValueError("all rows of positive weight are of one class: a classifier needs at least two")
             learner = self._classifying_learner()
             self._run(learner, X, self._signs(codes), weight, factor)
@@ -457,111 +271,5 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
     @property
     def intercept_(self) -> Array:
         """Intercepts, one a row of ``coef_``."""
-        check_is_fitted(self)
-        return np.atleast_1d(self.learner_.intercept_)
-
-
-class OnlineRegressor(RegressorMixin, _Online):  # type: ignore[misc]
-    """Linear regression that learns online, with exact importance weights.
-
-    Parameters
-    ----------
-    loss : str or Loss, default="squared"
-        ``squared``, ``absolute``, ``quantile``, ``huber``, ``poisson``, or a :class:`~steelyard.CustomLoss`. With
-        ``poisson``, :meth:`predict` returns the mean e^p.
-
-    The other parameters are those of :class:`OnlineClassifier`. With ``eta0="auto"``, predictions are those of the
-    linear model ``coef_``, ``intercept_``, kept within the range of the targets seen (but for ``poisson``).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from steelyard import OnlineRegressor
-    >>> X = np.linspace(-1, 1, 200).reshape(-1, 1)
-    >>> y = 3 * X[:, 0] + 1
-    >>> model = OnlineRegressor(passes=5, random_state=0).fit(X, y)
-    >>> model.coef_.round(1), model.intercept_.round(1)
-    (array([3.]), array([1.]))
-    """
-
-    def __init__(
-        self,
-        loss: str | Loss = "squared",
-        *,
-        update: str = "iwa",
-        eta0: float | str = "auto",
-        schedule: str = "power",
-        power_t: float = 0.5,
-        metric: str = "diagonal",
-        center: str = "trajectory",
-        radius: float | None = None,
-        passes: int = 1,
-        fit_intercept: bool = True,
-        shuffle: bool = True,
-        random_state: Any = None,
-        verbose: int = 0,
-        certificate: bool | None = None,
-    ) -> None:
-        super().__init__(
-            loss,
-            update=update,
-            eta0=eta0,
-            schedule=schedule,
-            power_t=power_t,
-            metric=metric,
-            center=center,
-            radius=radius,
-            passes=passes,
-            fit_intercept=fit_intercept,
-            shuffle=shuffle,
-            random_state=random_state,
-            verbose=verbose,
-            certificate=certificate,
-        )
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> OnlineRegressor:
-        """Learn from scratch, in ``passes`` passes."""
-        with self._all_or_nothing():
-            X, y = self._validate(X, y, reset=True, y_numeric=True)
-            learner = self._regressing_learner()
-            labels = check_labels(y, learner.loss, X.shape[0])
-            weight = _refuse_no_weight(check_weights(sample_weight, X.shape[0]))
-            self._run(learner, X, labels, weight)
-            self.learner_ = learner
-        return self
-
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> OnlineRegressor:
-        """Learn a block of rows, as they come."""
-        with self._all_or_nothing():
-            first = not self.__sklearn_is_fitted__()
-            X, y = self._validate(X, y, reset=first, y_numeric=True)
-            if first:
-                self.learner_, self._progress = self._regressing_learner(), Progress()
-            labels = check_labels(y, self.learner_.loss, X.shape[0])
-            trace = self.learner_.learn_block(as_block(X), labels, check_weights(sample_weight, X.shape[0]))
-            self._progress = self._progress.add(trace)
-        return self
-
-    def _regressing_learner(self) -> OnlineLearner:
-        check_regresses(get_loss(self.loss))
-        return self._new_learner()
-
-    def predict(self, X: Any) -> Array:
-        """The predicted target of each row; for the Poisson loss, its mean."""
-        with np.errstate(over="ignore"):
-            scores = get_loss(self.loss).inverse_link(self._scores(X))
-        if get_loss(self.loss).link == "exp" and not np.isfinite(scores).all():
-            warnings.warn("some Poisson means are too large for a float: they are inf", RuntimeWarning, stacklevel=2)
-        return scores
-
-    @property
-    def coef_(self) -> Array:
-        """Weights, (features,)."""
-        check_is_fitted(self)
-        return self.learner_.coef_
-
-    @property
-    def intercept_(self) -> Array:
-        """The intercept, (1,)."""
         check_is_fitted(self)
         return np.atleast_1d(self.learner_.intercept_)

@@ -1,0 +1,201 @@
+"""What the classifier and the regressor share: parameters, passes, and a fit that fails without a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from steelyard.data.block import as_block
+from steelyard.fitting import learn_passes
+from steelyard.learner import Learner
+from steelyard.losses import Array, Loss, get_loss
+from steelyard.mixture import Mixture
+from steelyard.online import OnlineLearner, Progress
+from steelyard.regularizers import Regularizer
+from steelyard.updates import check_update
+
+_CHOSEN_BY_AUTO = {
+    "update": "iwa",
+    "schedule": "power",
+    "power_t": 0.5,
+    "metric": "diagonal",
+    "center": "trajectory",
+    "radius": None,
+    "certificate": None,
+}
+"""What ``eta0="auto"`` decides: these parameters must be left at their defaults."""
+
+
+class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
+    """What the classifier and the regressor share: parameters, passes, and a fit that fails without a trace."""
+
+    learner_: OnlineLearner
+    _progress: Progress
+
+    def __init__(
+        self,
+        loss: str | Loss,
+        *,
+        update: str,
+        eta0: float | str,
+        schedule: str,
+        power_t: float,
+        metric: str,
+        center: str,
+        radius: float | None,
+        passes: int,
+        fit_intercept: bool,
+        shuffle: bool,
+        random_state: Any,
+        verbose: int,
+        certificate: bool | None,
+    ) -> None:
+        self.loss = loss
+        self.update = update
+        self.eta0 = eta0
+        self.schedule = schedule
+        self.power_t = power_t
+        self.metric = metric
+        self.center = center
+        self.radius = radius
+        self.passes = passes
+        self.fit_intercept = fit_intercept
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.verbose = verbose
+        self.certificate = certificate
+
+    def _new_learner(self, n_outputs: int = 1) -> OnlineLearner:
+        if isinstance(self.eta0, str):
+            return self._new_mixture(n_outputs)
+        return Learner(
+            self.loss,
+            update=self.update,
+            schedule=self.schedule,
+            metric=self.metric,
+            center=self.center,
+            eta0=self.eta0,
+            power_t=self.power_t,
+            radius=self.radius,
+            fit_intercept=self.fit_intercept,
+            n_outputs=n_outputs,
+            certificate=self.certificate,
+        )
+
+    def _new_mixture(self, n_outputs: int) -> Mixture:
+        if self.eta0 != "auto":
+            raise ValueError(f"eta0 must be 'auto' or a positive number, got {self.eta0!r}")
+        check_update(self.update, get_loss(self.loss))
+        Regularizer(self.schedule, self.metric, self.center, 1.0, self.power_t)
+        for name, only in _CHOSEN_BY_AUTO.items():
+            value = getattr(self, name)
+            if value != only and not (name == "certificate" and value is False):
+                raise ValueError(
+                    f"{name}={value!r} needs a learning rate, eta0=1.0 for example: eta0='auto' mixes learners whose "
+                    f"{name} it chooses itself"
+                )
+        return Mixture(self.loss, fit_intercept=self.fit_intercept, n_outputs=n_outputs)
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Put every attribute back if the body raises, so that a failed call leaves no trace."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _validate(self, X: Any, y: Any = "no_validation", *, reset: bool, **checks: Any) -> Any:
+        """scikit-learn's checks, but the one for finite features: the learner makes it, and names the row."""
+        options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C", "ensure_all_finite": False}
+        try:
+            return validate_data(self, X, y, reset=reset, **options, **checks)
+        except ValueError as error:
+            if not str(error).startswith("Input y contains"):
+                raise
+            nan = "NaN" in str(error)
+            row = next(i for i, v in enumerate(np.ravel(y)) if (v != v if nan else v in (np.inf, -np.inf)))
+            raise ValueError(f"{error} The first is in row {row}.") from None
+
+    def _run(self, learner: OnlineLearner, X: Any, y: Array, weight: Array, factor: Array | None = None) -> None:
+        """All the passes of ``fit``; ``factor`` is what ``class_weight`` multiplies the weights by."""
+        if not isinstance(self.passes, Integral) or self.passes < 1:
+            raise ValueError(f"passes must be an integer of at least 1, got {self.passes!r}")
+        self.pass_losses_ = []
+        traces = learn_passes(
+            learner,
+            as_block(X, inspect=False),
+            y,
+            weight,
+            passes=int(self.passes),
+            shuffle=self.shuffle,
+            random=check_random_state(self.random_state),
+            factor=factor,
+        )
+        for done, trace in enumerate(traces):
+            if done == 0:
+                self._progress = Progress().add(trace)
+            self.pass_losses_.append(trace.average_loss)
+            if self.verbose:
+                what = "progressive loss" if done == 0 else "average loss, of rows already learned,"
+                print(f"pass {done + 1} of {self.passes}: {what} {trace.average_loss:.6g}")
+
+    def _scores(self, X: Any) -> Array:
+        check_is_fitted(self)
+        return self.learner_.predict(self._validate(X, reset=False))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return getattr(self, "learner_", None) is not None
+
+    @property
+    def progressive_loss_(self) -> float:
+        """The weighted average loss of every example *before* it was learned for the first time.
+
+        That is the first pass of ``fit`` (``pass_losses_`` has all of them) and every later ``partial_fit``.
+        """
+        check_is_fitted(self)
+        return self._progress.average
+
+    @property
+    def bank_(self) -> Any:
+        """With ``eta0="auto"``, every expert of the mixture: its rate, its loss so far, its share.
+
+        A list of :class:`~steelyard.Expert`, or one list for each class where there are more than two.
+        """
+        check_is_fitted(self)
+        if not isinstance(self.learner_, Mixture):
+            raise AttributeError(f"there is a bank_ only with eta0='auto', not with eta0={self.eta0!r}")
+        each = [self.learner_.bank(k) for k in range(self.learner_.n_outputs)]
+        return each[0] if len(each) == 1 else each
+
+    @property
+    def certificate_(self) -> Any:
+        """What the model can prove about its regret, over all rows since the first call."""
+        check_is_fitted(self)
+        if not self.learner_.certificate:
+            raise AttributeError(
+                "this model has no certificate_: it needs a learning rate, and certificate=True or center='origin'"
+            )
+        each = [self.learner_.certify(k) for k in range(self.learner_.n_outputs)]
+        return each[0] if len(each) == 1 else each
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def refuse_no_weight(weight: Array) -> Array:
+    """The weights, unless there is none above zero."""
+    if not weight.any():
+        raise ValueError("sample_weight is zero in every row: there is nothing to learn")
+    return weight
