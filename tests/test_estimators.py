@@ -356,9 +356,13 @@ def test_copies_and_whole_weights_are_the_same_to_the_bit(options):
 def test_weights_do_not_multiply_the_work():
     X, y = np.random.default_rng(0).normal(size=(1000, 3)), np.arange(1000) % 2
     block = as_block(X)
-    for h in (np.random.default_rng(0).lognormal(sigma=5.0, size=1000), np.full(1000, 0.1)):
-        assert group_equal_rows(block, y - 0.5, h).visits.tolist() == [1] * 1000
-    for h in (np.full(1000, 1e300), 10.0 ** np.arange(1000).clip(0, 300).round(), np.full(1000, 7000.0)):
+    assert group_equal_rows(block, y - 0.5, np.full(1000, 0.1)).visits.tolist() == [1] * 1000
+    for h in (
+        np.random.default_rng(0).lognormal(sigma=5.0, size=1000),
+        np.full(1000, 1e300),
+        10.0 ** np.arange(1000).clip(0, 300).round(),
+        np.full(1000, 7000.0),
+    ):
         groups = group_equal_rows(block, y - 0.5, h)
         visits = shuffled_visits(groups, 1000, seed=0)
         assert 4 * visits.order.size <= MOST_ENTRIES
@@ -372,6 +376,29 @@ def test_without_shuffling_equal_neighbours_are_learned_one_by_one():
     fitted = OnlineClassifier(shuffle=False).fit(X[order], y[order])
     streamed = OnlineClassifier().partial_fit(X[order], y[order], classes=[0, 1])
     np.testing.assert_array_equal(fitted.coef_, streamed.coef_)
+
+
+def test_whole_class_weights_are_sample_weights(cancer):
+    X, y = cancer
+    by_class = OnlineClassifier(random_state=0, class_weight={0: 3, 1: 1}).fit(X, y)
+    by_row = OnlineClassifier(random_state=0).fit(X, y, sample_weight=np.where(y == 0, 3, 1))
+    repeated = OnlineClassifier(random_state=0).fit(
+        np.repeat(X, np.where(y == 0, 3, 1), axis=0), np.repeat(y, np.where(y == 0, 3, 1))
+    )
+    np.testing.assert_array_equal(by_class.coef_, by_row.coef_)
+    np.testing.assert_array_equal(by_class.coef_, repeated.coef_)
+
+
+def test_weights_of_any_scale_are_learned_alike(cancer):
+    X, y = cancer
+    losses = [OnlineClassifier(random_state=0).fit(X, y, sample_weight=h).progressive_loss_ for h in (1000.0, 1000.5)]
+    assert losses[1] == pytest.approx(losses[0], rel=0.05)
+
+
+def test_text_columns_are_refused_with_advice():
+    frame = pd.DataFrame({"a": ["x", "y", "x"], "b": [1.0, 2.0, 3.0]})
+    with pytest.raises(ValueError, match="Encode text columns first"):
+        OnlineClassifier().fit(frame, [0, 1, 0])
 
 
 # ------------------------------------------------------------------------------------------- in a notebook

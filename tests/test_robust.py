@@ -140,7 +140,7 @@ def test_a_users_loss_that_raises_stops_with_one_message(capfd):
     loss = CustomLoss(value, lambda p, y: p - y)
     learner = Learner(loss, update="linearized", eta0=1.0, schedule="constant", metric="scalar")
     X, y = np.ones((50, 1)), np.full(50, 2.0)
-    with pytest.raises(ValueError, match=r"CustomLoss: value raises, or is not a number, at p=4, y=2, in row 1"):
+    with pytest.raises(ValueError, match=r"CustomLoss: value raises, or is not a number, at p=4.0, y=2, in row 1"):
         learner.learn(X, y)
     assert learner.state is None
     assert capfd.readouterr() == ("", "")

@@ -18,13 +18,19 @@ from steelyard.online import OnlineLearner, Trace
 def check_classifies(loss: Loss) -> None:
     """Refuse a loss that cannot classify."""
     if loss.invalid_labels(np.array([-1.0, 1.0])).size:
-        raise ValueError(f"the {loss.name} loss takes {loss.domain}: it cannot classify; use OnlineRegressor")
+        raise ValueError(
+            f"the {loss.name} loss takes {loss.domain}: it cannot classify; use OnlineRegressor, or --task regression "
+            "at the shell"
+        )
 
 
 def check_regresses(loss: Loss) -> None:
     """Refuse a loss whose labels are classes."""
     if loss.labels in ("sign", "binary"):
-        raise ValueError(f"the {loss.name} loss takes labels {loss.domain}: use OnlineClassifier")
+        raise ValueError(
+            f"the {loss.name} loss takes labels {loss.domain}: use OnlineClassifier, or --task classification at the "
+            "shell"
+        )
 
 
 def new_learner(loss: str, eta0: float | str, *, classes: int | None) -> OnlineLearner:
@@ -61,13 +67,9 @@ def learn_passes(
     passes: int,
     shuffle: bool,
     random: np.random.RandomState,
-    factor: Array | None = None,
 ) -> Iterator[Trace]:
     """Learn the rows ``passes`` times, each pass in an order of its own that depends on the rows and not on their
-    places; yields what each pass saw.
-
-    ``factor`` multiplies the weights, the same for equal rows: it does not make more visits of them. The learner is to
-    be thrown away if this raises.
+    places; yields what each pass saw. The learner is to be thrown away if this raises.
     """
     groups = None
     if shuffle or isinstance(learner, Mixture):  # without shuffling, a given rate takes the rows as they are
@@ -81,6 +83,4 @@ def learn_passes(
             order, counted = shuffled_visits(groups, len(y), int(random.randint(np.iinfo(np.int32).max)))
         elif groups is not None:
             order, counted = visits_in_order(groups, len(y))
-        if factor is not None:
-            counted = counted * factor
         yield learner.learn_block(block, y, counted, order, keep=False)

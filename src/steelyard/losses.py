@@ -16,6 +16,7 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -108,6 +109,12 @@ class Loss:
         from steelyard.updates import conjugate
 
         return conjugate(self, s, y)
+
+
+def _number(value: Any) -> float:
+    if not isinstance(value, (Real, np.bool_)):
+        raise TypeError(f"it returned {value!r}, which is not a number")
+    return float(value)
 
 
 def _require(condition: bool, message: str) -> None:
@@ -287,8 +294,8 @@ class CustomLoss(Loss):
         slopes = []
         for p in points:
             try:
-                around = [float(self.value(p + shift, y)) for shift in (-1e-5, 0.0, 1e-5)]
-                slopes.append([float(self.slope(p + shift, y)) for shift in (-1e-5, 0.0, 1e-5)])
+                around = [_number(self.value(p + shift, y)) for shift in (-1e-5, 0.0, 1e-5)]
+                slopes.append([_number(self.slope(p + shift, y)) for shift in (-1e-5, 0.0, 1e-5)])
             except Exception as error:
                 raise ValueError(f"CustomLoss: value or slope failed at p={p}, y={y}: {error}") from error
             _require(bool(np.isfinite(around + slopes[-1]).all()), f"CustomLoss: not a finite number at p={p}, y={y}")

@@ -200,7 +200,7 @@ class OnlineLearner:
             at = asked[bad[0]]
             raise ValueError(
                 f"CustomLoss: {'value' if np.isnan(value[bad[0]]) else 'slope'} raises, or is not a number, at "
-                f"p={prediction[at]:g}, y={labels[at]:g}, in row {rows[at // self.n_outputs]}"
+                f"p={prediction[at]}, y={labels[at]:g}, in row {rows[at // self.n_outputs]}"
             )
 
     # ---------------------------------------------------------------------------------------------------- predicting

@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
     rows = source.whole() if options.shuffle else None
     extent = source.extent()
     if not extent.rows:
-        raise ValueError(f"{options.data} has no rows")
+        raise ValueError(f"{source.name} has no rows")
     classes = extent.labels
     task = options.task or ("classification" if classes is not None and classes.size == 2 else "regression")
     loss = options.loss or ("logistic" if task == "classification" else "squared")
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
     if options.model:  # before anything is printed: the reader of a pipe may go
         learner.notes = {"classes": None if classes is None else classes.tolist(), "zero_based": extent.zero_based}
         learner.save(options.model)
-    _report(options, learner, extent, task, loss, losses)
+    _report(options, source.name, learner, extent, task, loss, losses)
     return 0
 
 
@@ -138,22 +138,31 @@ def _learn_stream(
 
 
 def _report(
-    options: argparse.Namespace, learner: OnlineLearner, extent: Extent, task: str, loss: str, losses: list[float]
+    options: argparse.Namespace,
+    name: str,
+    learner: OnlineLearner,
+    extent: Extent,
+    task: str,
+    loss: str,
+    losses: list[float],
 ) -> None:
     from steelyard.mixture import Mixture
 
-    print(f"{options.data}: {task}, {extent.rows} rows, {extent.n_features} features, {loss} loss")
+    print(f"{name}: {task}, {extent.rows} rows, {extent.n_features} features, {loss} loss")
     labels = extent.labels
+    if labels is not None and labels.size == 1:
+        print(f"(all its labels are {labels[0]:g}: there is nothing to tell apart)")
     guessed = options.task is None and task == "regression"
     if guessed and labels is not None and labels.size > 1 and (labels == labels.round()).all():
         print(f"(its {labels.size} labels are whole numbers: if they are classes, say --task classification)")
     if learner.n_outputs > 1:
         print(f"{learner.n_outputs} classes, each against the rest")
     elif isinstance(learner, Mixture):
-        print("\n      rate  falls like       loss  share")
+        over = "loss, all passes" if len(losses) > 1 else "loss"
+        print(f"\n      rate  falls like  {over:>16s}  share")
         for each in learner.bank():
             shown = "retired" if each.retired else f"{each.loss:.4g}"
-            print(f"{each.eta0:10.4g}  {each.decay:>10s}  {shown:>9s}  {each.weight:5.3f}")
+            print(f"{each.eta0:10.4g}  {each.decay:>10s}  {shown:>16s}  {each.weight:5.3f}")
     mixed = " of the mixture" if isinstance(learner, Mixture) else ""
     half = ", (p - y)^2 / 2" if loss == "squared" else ""
     print(f"\nprogressive loss{mixed}: {losses[0]:.6g} (each row's before it was learned, averaged{half})")

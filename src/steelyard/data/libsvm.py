@@ -174,7 +174,7 @@ class LibsvmSource(Source):
         kept_bytes: float = _KEPT,
     ) -> None:
         check_size(block_bytes, "block_bytes")
-        self.name = os.fspath(path)
+        self.name = "standard input" if path == "/dev/stdin" else os.fspath(path)
         self._path, self._block_bytes = path, int(block_bytes)
         self._zero_based = _checked_base(zero_based)
         self._scans = isinstance(n_features, str) and n_features == "auto"

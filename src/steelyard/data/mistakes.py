@@ -9,9 +9,9 @@ _CONVERT = (
     "sklearn.datasets.dump_svmlight_file"
 )
 _MAGIC = {  # how files of other kinds start
-    b"\x1f\x8b": "a gzip file: give it a name that ends in .gz",
-    b"BZh": "a bzip2 file: give it a name that ends in .bz2",
-    b"\xfd7zXZ\0": "an xz file: give it a name that ends in .xz",
+    b"\x1f\x8b": "a gzip file: decompress it first, or give it a name that ends in .gz",
+    b"BZh": "a bzip2 file: decompress it first, or give it a name that ends in .bz2",
+    b"\xfd7zXZ\0": "an xz file: decompress it first, or give it a name that ends in .xz",
     b"\x28\xb5\x2f\xfd": "a zstd file: decompress it first",
     b"PK\x03\x04": "a zip file (or .npz, .xlsx): unpack it first",
     b"PAR1": f"a Parquet file, {_CONVERT}",
@@ -38,6 +38,8 @@ def error_of(mistake: Mistake, name: str, lines: int) -> ValueError:
     start = content.rfind(b"\n", 0, at) + 1
     token = content[at : at + 60].split(b"\n")[0].split()
     shown = token[0].decode("utf-8", "replace") if token else "the end of the line"
+    if not shown.isprintable():
+        shown = "bytes that are no text"
     if shown.startswith("|"):
         complaint = "expected index:value; this looks like Vowpal Wabbit's format, which is not read here"
     hint = "" if shown.startswith("|") else _looks_like(content, start, line)
@@ -65,4 +67,6 @@ def _looks_like(content: bytes, start: int, line: int) -> str:
             return f"; this looks like a table with tabs, {_CONVERT}"
         if line == 1 and tokens and re.match(rb'"?[A-Za-z_]', tokens[0]):
             return f"; this looks like the header of a table, {_CONVERT}"
+    if tokens and re.fullmatch(rb"\d+:[^,;]*", tokens[0]):
+        return "; a line starts with a label, any number where it is not known"
     return ""

@@ -4,9 +4,9 @@ An order drawn by position makes a row of weight 2 and the same row twice end up
 are joined to one row with their total weight W, and the weight is spread again over the pass: m visits of weight W/m,
 at places that are drawn from a hash of the row's content and the number of the visit.
 
-Weights that are whole numbers are counts: m = W, or ceil(W/2^j) where that would be too many visits. So the visits
-depend on the multiset of rows and weights alone, and a row of weight 2 and the same row twice give the same model to
-the bit. With other weights, m is the number of copies of the row.
+m = ceil(W), or ceil(W/2^j) where that would be too many visits. Where all weights are whole numbers, the visits depend
+on the multiset of rows and weights alone, and a row of weight 2 and the same row twice give the same model to the bit.
+Otherwise m is at least the number of copies of the row: weights may be small, and then ceil(W) says little.
 """
 
 from __future__ import annotations
@@ -61,10 +61,9 @@ def group_equal_rows(block: Block, y: Array, weight: Array, *, neighbours: bool 
     copies = np.diff(np.append(starts, order.size))
     total = _sum_groups(weight[order], starts, copies)
     rows = order[starts]
-    if (weight == np.floor(weight)).all():
-        visits = _count_visits(total, entries[rows] + 1)
-    else:
-        visits = np.maximum(_sum_groups((weight[order] > 0.0).astype(np.float64), starts, copies), 1.0)
+    visits = _count_visits(total, entries[rows] + 1)
+    if not (weight == np.floor(weight)).all():
+        visits = np.maximum(visits, _sum_groups((weight[order] > 0.0).astype(np.float64), starts, copies))
     return Groups(rows, keys[rows], total, visits.astype(np.int64))
 
 

@@ -96,7 +96,9 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
         Regularizer(self.schedule, self.metric, self.center, 1.0, self.power_t)
         for name, only in _CHOSEN_BY_AUTO.items():
             value = getattr(self, name)
-            if value != only and not (name == "certificate" and value is False):
+            if name == "certificate" and value:
+                raise ValueError("certificate=True needs a learning rate, eta0=1.0 for example: 'auto' keeps none")
+            if value != only and name != "certificate":
                 raise ValueError(
                     f"{name}={value!r} needs a learning rate, eta0=1.0 for example: eta0='auto' mixes learners whose "
                     f"{name} it chooses itself"
@@ -120,14 +122,19 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
         try:
             return validate_data(self, X, y, reset=reset, **options, **checks)
         except ValueError as error:
+            if "could not convert string to float" in str(error):
+                raise ValueError(
+                    f"{error}: columns must be numbers. Encode text columns first, for example with scikit-learn's "
+                    "OneHotEncoder in a ColumnTransformer"
+                ) from error
             if not str(error).startswith("Input y contains"):
                 raise
             nan = "NaN" in str(error)
             row = next(i for i, v in enumerate(np.ravel(y)) if (v != v if nan else v in (np.inf, -np.inf)))
             raise ValueError(f"{error} The first is in row {row}.") from None
 
-    def _run(self, learner: OnlineLearner, X: Any, y: Array, weight: Array, factor: Array | None = None) -> None:
-        """All the passes of ``fit``; ``factor`` is what ``class_weight`` multiplies the weights by."""
+    def _run(self, learner: OnlineLearner, X: Any, y: Array, weight: Array) -> None:
+        """All the passes of ``fit``."""
         if not isinstance(self.passes, Integral) or self.passes < 1:
             raise ValueError(f"passes must be an integer of at least 1, got {self.passes!r}")
         self.pass_losses_ = []
@@ -139,7 +146,6 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
             passes=int(self.passes),
             shuffle=self.shuffle,
             random=check_random_state(self.random_state),
-            factor=factor,
         )
         for done, trace in enumerate(traces):
             if done == 0:
@@ -158,9 +164,10 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
 
     @property
     def progressive_loss_(self) -> float:
-        """The weighted average loss of every example *before* it was learned for the first time.
+        """The weighted average loss of every example *before* it was learned.
 
-        That is the first pass of ``fit`` (``pass_losses_`` has all of them) and every later ``partial_fit``.
+        That is every visit in the first pass of ``fit`` (``pass_losses_`` has all passes) and every row of a later
+        ``partial_fit``.
         """
         check_is_fitted(self)
         return self._progress.average
@@ -183,7 +190,8 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if not self.learner_.certificate:
             raise AttributeError(
-                "this model has no certificate_: it needs a learning rate, and certificate=True or center='origin'"
+                "this model has no certificate_: it needs a learning rate (eta0=1.0 for example) and certificate=True, "
+                "which is the default for two classes or a regression with center='origin'"
             )
         each = [self.learner_.certify(k) for k in range(self.learner_.n_outputs)]
         return each[0] if len(each) == 1 else each

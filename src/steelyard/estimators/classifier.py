@@ -85,11 +85,12 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
     ----------
     classes_, n_features_in_, feature_names_in_, learner_
     progressive_loss_ : float
-        The weighted average loss of every example before it was learned for the first time. The squared loss is half
-        the squared error.
+        The weighted average loss of every example before it was learned: of every visit in the first pass of ``fit``
+        (a row of weight 3 is visited three times, as three copies of it are) and of every row of ``partial_fit``. The
+        squared loss is half the squared error.
     pass_losses_ : list of float
-        After ``fit``: the average loss of each pass. The first is the progressive loss; from the second pass on, rows
-        are predicted that were learned before.
+        Of the last ``fit``: the average loss of each pass. The first is the progressive loss; from the second pass on,
+        rows are predicted that were learned before.
     coef_, intercept_
         The linear model that predictions are made with. With ``eta0="auto"`` it is the average of the experts, each by
         its share in the mixture.
@@ -153,13 +154,11 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
                 only = self.classes_.tolist()[0]
                 raise ValueError(f"y holds one class only, {only!r}: a classifier needs examples of at least two")
             codes = self._codes(y)
-            weight = check_weights(sample_weight, codes.size)
-            factor = self._class_factors(codes, weight, partial=False)
-            counted = weight if factor is None else weight * factor
-            if not refuse_no_weight(counted).all() and np.unique(codes[counted > 0]).size < 2:
+            weight = self._weights(codes, sample_weight, partial=False)
+            if not refuse_no_weight(weight).all() and np.unique(codes[weight > 0]).size < 2:
                 raise ValueError("all rows of positive weight are of one class: a classifier needs at least two")
             learner = self._classifying_learner()
-            self._run(learner, X, self._signs(codes), weight, factor)
+            self._run(learner, X, self._signs(codes), weight)
             self.learner_ = learner
         return self
 
@@ -179,10 +178,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
                 given = _distinct(classes).tolist()
                 raise ValueError(f"classes={given} differ from those of the first call, {self.classes_.tolist()}")
             codes = self._codes(y)
-            weight = check_weights(sample_weight, codes.size)
-            factor = self._class_factors(codes, weight, partial=True)
-            if factor is not None:
-                weight = weight * factor
+            weight = self._weights(codes, sample_weight, partial=True)
             self._progress = self._progress.add(self.learner_.learn_block(as_block(X), self._signs(codes), weight))
         return self
 
@@ -210,10 +206,11 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
         numbers = codes.astype(np.float64)
         return 2.0 * numbers - 1.0 if self.classes_.size == 2 else numbers
 
-    def _class_factors(self, codes: NDArray[np.intp], weight: Array, *, partial: bool) -> Array | None:
-        """What ``class_weight`` multiplies each row's weight by; None where it is 1."""
+    def _weights(self, codes: NDArray[np.intp], sample_weight: Any, *, partial: bool) -> Array:
+        """The weight of each row, times that of its class."""
+        weight = check_weights(sample_weight, codes.size)
         if self.class_weight is None:
-            return None
+            return weight
         if isinstance(self.class_weight, str):
             if self.class_weight != "balanced":
                 raise ValueError(f"class_weight must be a dict, 'balanced' or None, got {self.class_weight!r}")
@@ -235,8 +232,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
                 raise ValueError(
                     f"class_weight must hold finite numbers that are not negative, got {self.class_weight}"
                 )
-        check_weights(weight * factors[codes], codes.size)
-        return np.asarray(factors[codes])
+        return check_weights(weight * factors[codes], codes.size)
 
     def decision_function(self, X: Any) -> Array:
         """How far each row is on the side of ``classes_[1]``, or of each class where there are more than two."""

@@ -52,7 +52,8 @@ code { background: #f2f4f7; padding: 0.1rem 0.3rem; border-radius: 4px; }
 _CAPTIONS = {
     "figure1": "Averaged squared loss against the initial rate, as in the paper's figure 1. Bands: one standard "
     "deviation over the shuffles. Arrows: the curve goes on above the axis; the note says to where.",
-    "figure2": "The same for the logistic loss, as in the paper's figure 2.",
+    "figure2": "Averaged logistic loss against the initial rate, as in the paper's figure 2. Bands: one standard "
+    "deviation over the shuffles. Arrows: the curve goes on above the axis; the note says to where.",
     "figure3": "One example, one step, from a prediction of 0. The dots are plain gradient descent on the same example "
     "cut into 10,000 pieces: IWA lies on them, whatever the weight. The linearized rule overshoots, aProx stops where "
     "the tangent reaches zero, the proximal step stays short of the flow.",
@@ -143,7 +144,8 @@ def _page(
         "<p class=lead>The empirical section of Chen &amp; Orabona (2023), <em>Implicit Interpretation of Importance "
         f"Weight Aware Updates</em>, run by Steelyard {__version__}. {sentences} statements of it can be measured, "
         f"here in {len(claims)} ways: {summary(claims)}.</p>",
-        f"<p>{len(results)} data sets ({html.escape(source)}); {len(settings.rates)} rates from {first:g} to {last:g}; "
+        f"<p>{len(results)} data set{'' if len(results) == 1 else 's'} ({html.escape(source)}); "
+        f"{len(settings.rates)} rates from {first:g} to {last:g}; "
         f"{len(settings.updates)} updates; {settings.repeats} shuffles; seed {settings.seed}. Shown is the progressive "
         "average loss: every example is predicted before it is learned.</p>",
         "<h2>Loss against the learning rate</h2>",
