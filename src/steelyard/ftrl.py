@@ -114,7 +114,7 @@ class Ftrl(OnlineLearner):
         params = np.tile(parameters, (self.n_outputs, 1))
         params[:, layout.RULE] = self._rules
         params[:, layout.WANTS_GAP] = self.certificate or self.guard or self.regularizer.schedule == "gap"
-        work = np.empty(layout.WORK_SIZE * (-(-self.n_outputs // layout.LANES) * layout.LANES))
+        work = np.empty(layout.WORK_SIZE * (-(-self.n_outputs // layout.OUTPUT_LANES) * layout.OUTPUT_LANES))
         config = self._config.copy()
         config[layout.DENSE] = block.dense
         learn = get_kernel(self._kernel, *block.types)

@@ -18,15 +18,24 @@ import math
 import numpy as np
 
 from steelyard.kernels.compile import inline_jit, jit
-from steelyard.kernels.layout import CENTERED, EXPERTS, OUTPUT_WIDTH, ZERO_POWER
-from steelyard.kernels.rows import FOUR, ONE, TWO
+from steelyard.kernels.layout import CENTERED, EXPERTS, EXPONENT, HALF, OUTPUT_WIDTH, ZERO_POWER
+from steelyard.kernels.rows import ONE
 
 WEIGHTS = np.uint64(EXPERTS)  # unsigned, as all positions in the table
 WIDTH_OF_OUTPUT = np.uint64(OUTPUT_WIDTH)
 
+READ_Q = np.uint64(HALF)  # experts before this one read q, the others z
+_EXPONENT = np.uint64(EXPONENT)  # the variance is where the statistics start
+
 EPSILON = 0.1
 LARGE = 1e300
 RANGE = 1e30  # of an expert's predictions, in units of the labels, and of the sums G and H
+
+
+@inline_jit
+def _wide(at):
+    """Where n stands in double precision, and the mean after it, for statistics that start ``at``."""
+    return (at >> ONE) + ONE
 
 
 @jit
@@ -40,14 +49,14 @@ def _exponent(x):
 def _change_unit(table, base, size, k, powers, keep):
     """Measure a feature in units of 2^k. As the unit grows, x shrinks; ``keep`` keeps it for the first four experts."""
     at = base + size * WIDTH_OF_OUTPUT
-    steps = min(k - int(table[at + ONE]), 1000)
-    table[at + ONE] = k
+    steps = min(k - int(table[at + _EXPONENT]), 1000)
+    table[at + _EXPONENT] = k
     factor = powers[ZERO_POWER + steps]
     for j in range(base + size * WEIGHTS, at + ONE):
         table[j] *= factor * factor
     if keep:
         for j in range(size * WEIGHTS):
-            if j % WEIGHTS < FOUR:
+            if j % WEIGHTS < READ_Q:
                 table[base + j] *= powers[ZERO_POWER - steps]
 
 
@@ -62,9 +71,9 @@ def grown_weight(weight, h):
 def observe(table, doubles, base, size, q, h, seen, centering, powers):
     """Let a feature's statistics take in q; returns q and z in the feature's unit, and whether it is centered."""
     at = base + size * WIDTH_OF_OUTPUT
-    wide = (at >> ONE) + ONE  # n and the mean
+    wide = _wide(at)
     if h == 0.0:
-        z = q * powers[ZERO_POWER + int(table[at + ONE])]
+        z = q * powers[ZERO_POWER + int(table[at + _EXPONENT])]
         return z, z, False
     count = doubles[wide]
     full = centering and count == seen and not math.isnan(doubles[wide + ONE])
@@ -79,20 +88,20 @@ def observe(table, doubles, base, size, q, h, seen, centering, powers):
         z = q - doubles[wide + ONE]
         if z == 0.0:
             table[at] -= share * table[at]
-            return (q * powers[ZERO_POWER + int(table[at + ONE])] if table[at] > 0.0 else 0.0), z, full
+            return (q * powers[ZERO_POWER + int(table[at + _EXPONENT])] if table[at] > 0.0 else 0.0), z, full
     elif count == 0.0:
         doubles[wide + ONE] = math.nan
     if table[at] == 0.0:
-        table[at + ONE] = _exponent(z)  # not measured yet, so its weights are zero
-    inverse = powers[ZERO_POWER + int(table[at + ONE])]
+        table[at + _EXPONENT] = _exponent(z)  # not measured yet, so its weights are zero
+    inverse = powers[ZERO_POWER + int(table[at + _EXPONENT])]
     if not abs(z * inverse) < 1e15:
         _change_unit(table, base, size, _exponent(z), powers, False)
-        inverse = powers[ZERO_POWER + int(table[at + ONE])]
+        inverse = powers[ZERO_POWER + int(table[at + _EXPONENT])]
     z *= inverse
     v = table[at] + share * ((away * inverse) * z - table[at])
     if v > 4.0:
         steps = _exponent(math.sqrt(v))
-        _change_unit(table, base, size, int(table[at + ONE]) + steps, powers, False)
+        _change_unit(table, base, size, int(table[at + _EXPONENT]) + steps, powers, False)
         smaller = powers[ZERO_POWER + steps]
         inverse *= smaller
         z *= smaller
@@ -105,21 +114,21 @@ def observe(table, doubles, base, size, q, h, seen, centering, powers):
 def _drop_center(table, doubles, base, last, size, powers):
     """Take a feature's center away: the intercept takes -mean * x over from the experts who read z."""
     at = base + size * WIDTH_OF_OUTPUT
-    wide = (at >> ONE) + ONE
+    wide = _wide(at)
     center = doubles[wide + ONE]
     doubles[wide + ONE] = math.nan
     if table[at] == 0.0 and center != 0.0:
-        table[at + ONE] = _exponent(center)
-    mean = center * powers[ZERO_POWER + int(table[at + ONE])]
+        table[at + _EXPONENT] = _exponent(center)
+    mean = center * powers[ZERO_POWER + int(table[at + _EXPONENT])]
     v = np.float64(table[at]) + mean * mean
     if v > 4.0:
         steps = _exponent(math.sqrt(v))
-        _change_unit(table, base, size, int(table[at + ONE]) + steps, powers, True)
+        _change_unit(table, base, size, int(table[at + _EXPONENT]) + steps, powers, True)
         mean *= powers[ZERO_POWER + steps]
         v *= powers[ZERO_POWER + steps] * powers[ZERO_POWER + steps]
     table[at] = v
     for k in range(size * WEIGHTS):
-        if k % WEIGHTS >= FOUR:
+        if k % WEIGHTS >= READ_Q:
             table[last + k] += -mean * table[base + k]
 
 
@@ -133,10 +142,10 @@ def observe_missing(table, doubles, centered, clocks, last, size, h, seen, power
     while i < int(clocks[CENTERED]):
         base = centered[i]
         at = base + size * WIDTH_OF_OUTPUT
-        wide = (at >> ONE) + ONE
+        wide = _wide(at)
         if doubles[wide] == seen:
             whole[count], z[count], _ = observe(table, doubles, base, size, 0.0, h, seen, True, powers)
-            mean = doubles[wide + ONE] * powers[ZERO_POWER + int(table[at + ONE])]
+            mean = doubles[wide + ONE] * powers[ZERO_POWER + int(table[at + _EXPONENT])]
             if table[at] >= mean * mean:
                 _drop_center(table, doubles, base, last, size, powers)
                 clocks[CENTERED] -= 1.0
@@ -154,9 +163,9 @@ def predict_centered(table, doubles, centered, clocks, size, p, powers):
     for i in range(int(clocks[CENTERED])):
         base = centered[i]
         at = base + size * WIDTH_OF_OUTPUT
-        mean = doubles[(at >> ONE) + TWO] * powers[ZERO_POWER + int(table[at + ONE])]
+        mean = doubles[_wide(at) + ONE] * powers[ZERO_POWER + int(table[at + _EXPONENT])]
         for k in range(size * WEIGHTS):
-            if k % WEIGHTS >= FOUR:
+            if k % WEIGHTS >= READ_Q:
                 p[k] += -mean * table[base + k]
 
 

@@ -58,8 +58,8 @@ VECTOR_NONE, VECTOR_LOGISTIC, VECTOR_SQUARED = range(3)
     SUMS_SIZE,
 ) = range(7)
 
-# ``work`` of several outputs: vectors of K numbers, filled up to a multiple of LANES.
-LANES = 16
+# ``work`` of several outputs: vectors of K numbers, filled up to a multiple of OUTPUT_LANES.
+OUTPUT_LANES = 16
 (
     WORK_P,
     WORK_A,

@@ -150,7 +150,7 @@ def mix_squared(label, low, high, first_row, moved, scale, largest, counted, evi
 def mix_convex(step, params, label, scale, counted, cost, evidence, p, experts):
     """AdaHedge, for any other loss. ``cost``, what mixing has cost so far, sets its rate; also returns what it adds."""
     a, value, slope, ratio, pi, change, scratch, zeros = experts
-    rate = math.log(8.0) / cost if cost > 1e-300 else math.inf
+    rate = math.log(EXPERTS) / cost if cost > 1e-300 else math.inf
     _mixing_weights(evidence, rate, pi)
     _steps(step, params, p, label, a, value, slope, ratio)
     mixed = 0.0

@@ -15,9 +15,9 @@ from steelyard.kernels.layout import (
     CONSTANT,
     IWA,
     LAM,
-    LANES,
     LOSS,
     NORM2,
+    OUTPUT_LANES,
     POWER,
     ROWS,
     RULE,
@@ -64,8 +64,8 @@ def _steps(step, params, kind, p, y, a, value, slope, c, gap):
     size = params.shape[0]
     longest = 1e8 if kind == VECTOR_LOGISTIC else 1e300
     widest = 30.0 if kind == VECTOR_LOGISTIC else math.inf
-    for first in range(0, size, LANES):
-        last = min(first + LANES, size)
+    for first in range(0, size, OUTPUT_LANES):
+        last = min(first + OUTPUT_LANES, size)
         usual = kind != VECTOR_NONE
         if usual:
             for k in range(first, last):

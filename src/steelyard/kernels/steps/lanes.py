@@ -17,9 +17,10 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from steelyard.kernels.compile import f8
+from steelyard.kernels.layout import EXPERTS, OUTPUT_LANES
 
-LANES = 8
-SIXTEEN = 16
+LANES = EXPERTS
+SIXTEEN = OUTPUT_LANES
 _double = ir.DoubleType()
 _word = ir.IntType(64)
 _doubles = ir.VectorType(_double, LANES)
