@@ -378,6 +378,19 @@ def test_without_shuffling_equal_neighbours_are_learned_one_by_one():
     np.testing.assert_array_equal(fitted.coef_, streamed.coef_)
 
 
+@pytest.mark.parametrize("options", [{}, {"eta0": 1.0}])
+def test_rows_without_weight_are_as_if_they_were_not_there(options, monkeypatch):
+    monkeypatch.setattr("steelyard.data.order.MOST_ENTRIES", 100)  # so that the limit on visits counts
+    X, y = np.random.default_rng(0).normal(size=(300, 3)), np.arange(300) % 2
+    h = 3 * np.random.default_rng(1).integers(0, 2, 300)
+    weighted = OnlineClassifier(random_state=0, **options).fit(X, y, sample_weight=h)
+    repeated = OnlineClassifier(random_state=0, **options).fit(np.repeat(X, h, axis=0), np.repeat(y, h))
+    np.testing.assert_array_equal(weighted.coef_, repeated.coef_)
+    X[h == 0] = np.nan
+    with pytest.raises(ValueError, match="nan in row"):
+        OnlineClassifier(random_state=0, **options).fit(X, y, sample_weight=h)
+
+
 def test_whole_class_weights_are_sample_weights(cancer):
     X, y = cancer
     by_class = OnlineClassifier(random_state=0, class_weight={0: 3, 1: 1}).fit(X, y)

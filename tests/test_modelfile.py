@@ -129,6 +129,9 @@ def test_damage_anywhere_is_a_sentence(tmp_path, kind):
 
 HARM = {
     "an exponent": lambda a: {"table": _put(a["table"], layout.OUTPUT_WIDTH + layout.EXPONENT, 5000.0)},
+    "no features": lambda a: {"table": a["table"][:0], "centered": a["centered"][:0]},
+    "a negative weight": lambda a: {"table": _put(a["table"].view(np.float64), 6, -1.0).view(np.float32)},
+    "a count of rows": lambda a: {"clocks": _put(a["clocks"], layout.MIX_ROWS, np.nan)},
     "a variance": lambda a: {"table": _put(a["table"], layout.OUTPUT_WIDTH + layout.VARIANCE, 3e38)},
     "an exponent that is none": lambda a: {"table": _put(a["table"], layout.OUTPUT_WIDTH + layout.EXPONENT, np.nan)},
     "a count": lambda a: {"clocks": _put(a["clocks"], layout.CENTERED, 1e9)},
@@ -213,6 +216,45 @@ def test_a_future_format_is_named(tmp_path):
     rewrite(tmp_path / "m", header={"format": 99})
     with pytest.raises(ValueError, match="was written by a newer Steelyard \\(format 99\\)"):
         Learner.load(tmp_path / "m")
+
+
+def test_a_table_without_a_record_is_refused(tmp_path):
+    learner = Learner("squared", metric="scalar")
+    learner.learn(np.eye(3), [1.0, 2.0, 3.0])
+    learner.save(tmp_path / "m")
+    for changes in ({"table": np.zeros(0)}, {"sums": _put(learner.state.sums, layout.ROWS, np.nan)}):
+        rewrite(tmp_path / "m", **(learner.state._asdict() | changes))
+        with pytest.raises(ValueError, match="m is damaged"):
+            Learner.load(tmp_path / "m")
+
+
+def test_a_mixture_whose_labels_overflowed_can_be_loaded(tmp_path):
+    mixture = Mixture("squared")
+    with pytest.warns(RuntimeWarning, match="all experts"):
+        mixture.learn([[1.0], [2.0], [3.0]], [1e-80, 1e80, 3.0])
+    mixture.save(tmp_path / "m")
+    np.testing.assert_array_equal(Learner.load(tmp_path / "m").predict([[1.0]]), mixture.predict([[1.0]]))
+
+
+@pytest.mark.parametrize(
+    "classes", [3, "x", [], [1.0], {}, True, [None, None], [10**400, 1], [[1, 2], [3, 4]], [1, "a"]]
+)
+def test_notes_that_are_no_classes_are_refused(tmp_path, capsys, classes):
+    learner, _, _ = trained("learner")
+    learner.notes = {"classes": classes}
+    learner.save(tmp_path / "m")
+    (tmp_path / "data").write_text("1 1:1\n")
+    assert cli.main(["predict", str(tmp_path / "m"), str(tmp_path / "data")]) == 2
+    assert "is not a list of 2 labels" in capsys.readouterr().err
+
+
+def test_classes_may_be_words(tmp_path, capsys):
+    learner, _, _ = trained("learner")
+    learner.notes = {"classes": ["cat", "dog"]}
+    learner.save(tmp_path / "m")
+    (tmp_path / "data").write_text("1 1:1\n0 1:-1\n")
+    assert cli.main(["predict", str(tmp_path / "m"), str(tmp_path / "data")]) == 0
+    assert sorted(capsys.readouterr().out.split()) == ["cat", "dog"]
 
 
 def test_only_what_can_be_loaded_is_saved(tmp_path):

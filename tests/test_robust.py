@@ -182,6 +182,83 @@ def test_an_interrupt_after_the_last_line_that_counts_breaks_nothing(monkeypatch
         np.testing.assert_array_equal(one, two)
 
 
+def test_a_second_interrupt_while_undoing_is_undone_too(monkeypatch):
+    X, y = SPARSE, np.where(np.arange(300) % 3, 1.0, -1.0)
+    learner = Mixture("logistic")
+    learner.learn(X, y)
+    before = views(learner, X)
+    restore, times = Journal.restore, []
+
+    def interrupted(self):
+        times.append(1)
+        if len(times) == 1:
+            raise KeyboardInterrupt
+        restore(self)
+
+    monkeypatch.setattr(Mixture, "_check_results", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(Journal, "restore", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        learner.learn(X, y)
+    monkeypatch.undo()
+    for was, now in zip(before, views(learner, X), strict=True):
+        np.testing.assert_array_equal(now, was)
+    other = Mixture("logistic")
+    for each in (other, other, learner):
+        each.learn(X, y)
+    for one, two in zip(views(learner, X), views(other, X), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_random_interrupts_of_partial_fit_leave_model_and_loss_in_step():
+    """Signals at any moment, in Python code too: the learner and its progressive loss agree on what was learned."""
+    X, y = SPARSE[:50], np.arange(50) % 2
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    model = OnlineClassifier().partial_fit(X, y, classes=[0, 1])
+    old = signal.signal(signal.SIGALRM, stop)
+    try:
+        for i in range(1500):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 2e-5 + (i % 30) * 1e-5)
+                model.partial_fit(X, y)
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except KeyboardInterrupt:
+                pass
+            learned = model.learner_.state.clocks[layout.MIX_SEEN]
+            assert model.learner_.progress.weight == pytest.approx(learned)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+    rounds = round(float(learned) / 50)
+    again = OnlineClassifier().partial_fit(X, y, classes=[0, 1])
+    for _ in range(rounds - 1):
+        again.partial_fit(X, y)
+    np.testing.assert_array_equal(model.coef_, again.coef_)
+
+
+@pytest.mark.parametrize("center", ["origin", "trajectory"])
+@pytest.mark.parametrize("loss", ["hinge", "logistic", "squared"])
+def test_a_ball_survives_weights_beyond_reason(loss, center):
+    learner = Learner(loss, radius=0.5, metric="scalar", schedule="constant", eta0=1.0, center=center)
+    for weight in (1e160, 1.0, 1e300, 1e-300, 1e155):
+        learner.learn(np.ones((20, 1)), np.ones(20), np.full(20, weight))
+        norm = np.linalg.norm([*learner.coef_, learner.intercept_])
+        assert norm <= 0.5 * (1.0 + 1e-9)
+        assert learner.predict([[1.0]])[0] > 0.1  # still on the side of the labels
+
+
+def test_a_ball_keeps_its_norm_where_weights_come_and_go():
+    rng = np.random.default_rng(0)
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(60, 3)), rng.choice([-1.0, 1.0], 60)
+        learner = Learner("logistic", radius=1.0, metric="scalar", schedule="constant", center="trajectory")
+        learner.learn(X, y, 10.0 ** rng.uniform(-50, 50, 60))
+        assert np.linalg.norm([*learner.coef_, learner.intercept_]) <= 1.0 + 1e-9
+
+
 @pytest.mark.parametrize("passes", [1, 2, 3])
 def test_indices_in_disorder_give_the_same_model_in_every_pass(passes):
     X = sp.csr_matrix(DENSE)
@@ -307,6 +384,16 @@ def test_an_index_of_10_8_takes_memory_where_it_is_touched(kind):
         "import numpy as np, scipy.sparse as sp; from steelyard import Learner, Mixture\n"
         "X = sp.csr_matrix((np.ones(4), [0, 5, 10**8 - 1, 7], [0, 2, 4]), shape=(2, 10**8))\n"
         f"learner = {kind}; learner.learn(X, [1.0, -1.0]); learner.learn(X, [1.0, -1.0])"
+    )
+    assert peak_memory(code) < 300e6
+
+
+def test_many_indices_far_apart_do_not_take_a_huge_page_each():
+    code = (
+        "import numpy as np, scipy.sparse as sp; from steelyard import Mixture\n"
+        "indices = np.sort(np.random.default_rng(0).integers(0, 10**8, 2000))\n"
+        "X = sp.csr_matrix((np.ones(2000), indices, [0, 1000, 2000]), shape=(2, 10**8))\n"
+        "Mixture().learn(X, [1.0, -1.0])"
     )
     assert peak_memory(code) < 300e6
 

@@ -247,6 +247,13 @@ def test_indices_at_the_edge_of_32_bits(tmp_path, index, first):
     assert scan_libsvm(path, block_bytes=1).largest_line == 3
 
 
+def test_places_count_lines_as_the_parser_does(tmp_path):
+    source = LibsvmSource(written(tmp_path, b"1 \r 1:1\n-1 1:nan\n.5 \r # hi 2:3\n -1\t10:1e400\n"))
+    assert [source.place(row) for row in range(4)] == ["line 1", "line 2", "line 3", "line 4"]
+    assert source.place(1, 0) == "line 2, column 4, index 1"
+    assert source.place(3, 9) == "line 4, column 5, index 10"
+
+
 def test_a_file_that_shrinks_ends_in_rows_or_in_a_sentence(tmp_path):
     """In a process of its own: a mapped file would end it with a signal."""
     code = (

@@ -92,10 +92,10 @@ class Mixture(OnlineLearner):
         lines = -(-(self._statistics + layout.STATISTICS_WIDTH) // layout.RECORD_LINE)
         self._record = lines * layout.RECORD_LINE
         """Numbers of a record: whole cache lines."""
-        self._stamps: NDArray[np.uint8] | None = None
+        self._stamps: list[NDArray[np.uint8]] = []
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_stamps": None}  # room to work in
+        return self.__dict__ | {"_stamps": []}  # room to work in
 
     # -------------------------------------------------------------------------------------------------------- state
 
@@ -116,8 +116,6 @@ class Mixture(OnlineLearner):
         others = [state.clocks, state.sums, centered]
         if block.dense:
             return Snapshot(block, self._record_arrays(state), others)
-        if self._stamps is None or self._stamps.size != block.n_features:
-            self._stamps = lazy_zeros(block.n_features, np.uint8)
         always = np.append((centered // np.uint64(self._record)).astype(np.intp), block.n_features)
         return Journal(block, state.table, self._record, self._stamps, always, others)
 
@@ -263,7 +261,8 @@ class Mixture(OnlineLearner):
         best = losses[np.isfinite(evidence)].min(initial=np.inf)
         if sums[layout.COUNTED_LOSS] == best:  # both infinite, too
             return 0.0
-        return self._loss_unit(state) * float(sums[layout.COUNTED_LOSS] - best)
+        regret = self._loss_unit(state) * float(sums[layout.COUNTED_LOSS] - best)
+        return float("inf") if np.isnan(regret) else regret  # more than a float can hold
 
     def regret_bound(self, output: int = 0) -> float:
         """What :meth:`regret` cannot exceed, whatever the data: see ``docs/theory.md``."""

@@ -189,15 +189,18 @@ def _set_state(learner: OnlineLearner, arrays: dict[str, NDArray[Any]]) -> None:
     names: type[Any] = MixtureState if isinstance(learner, Mixture) else State
     _require(set(arrays) == set(names._fields), "is damaged: arrays are missing, or there are too many")
     record = learner._record  # type: ignore[attr-defined]
-    _require(arrays["table"].ndim == 1 and arrays["table"].size % record == 0, "is damaged: its arrays do not fit")
+    table = arrays["table"]
+    fits = table.ndim == 1 and table.size % record == 0 and table.size >= record
+    _require(fits, "is damaged: its arrays do not fit together")
     expected = learner._new_state(arrays["table"].size // record - 1)
     fits = all(arrays[n].shape == a.shape and arrays[n].dtype == a.dtype for n, a in expected._asdict().items())
     _require(fits, "is damaged: its arrays do not fit together")
     if isinstance(learner, Mixture):
         _check_mixture(learner, arrays)
     else:
-        clocks = arrays["clocks"]
-        _require((clocks[:, layout.WEIGHT] >= 0.0).all(), "is damaged: a weight is negative")
+        counts = arrays["sums"][:, [layout.ROWS, layout.NEGATIVE, layout.GUARDED]]
+        _require(((counts >= 0.0) & (counts < 2.0**63)).all(), "is damaged: a count is out of range")
+        _require((arrays["clocks"][:, layout.WEIGHT] >= 0.0).all(), "is damaged: a weight is negative")
     for name, array in expected._asdict().items():
         array[...] = arrays[name]
     learner.state = expected
@@ -218,12 +221,10 @@ def _check_mixture(mixture: Mixture, arrays: dict[str, NDArray[Any]]) -> None:
     exponent = records[:, mixture._statistics + layout.EXPONENT]
     whole = (np.abs(exponent) <= layout.MOST_EXPONENT).all() and (exponent == np.round(exponent)).all()
     _require(whole, "is damaged: an exponent is out of range")
-    others = np.delete(clocks, layout.CENTERED)
-    _require(
-        np.isfinite(others).all() and (clocks[[layout.MIX_SEEN, layout.MIX_ROWS]] >= 0.0).all(),
-        "is damaged: a clock is out of range",
-    )
-    _require(clocks[layout.LABEL_UNIT] >= 0.0, "is damaged: a unit is out of range")
+    seen = table.view(np.float64).reshape(len(records), -1)[:, mixture._statistics // 2 + 1]
+    _require((seen >= 0.0).all(), "is damaged: a weight is negative")
+    counts = clocks[[layout.MIX_SEEN, layout.MIX_ROWS, layout.LABEL_UNIT]]
+    _require(((counts >= 0.0) & (counts < np.inf)).all(), "is damaged: a clock is out of range")
 
 
 # ------------------------------------------------------------------------------------------------ the format of 0.1.0

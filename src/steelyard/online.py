@@ -82,6 +82,8 @@ class OnlineLearner:
         """The learned arrays, None before anything is learned. A copy of them is a snapshot."""
         self.notes: dict[str, Any] = {}
         """What goes into the model file with the learner: anything that JSON can hold."""
+        self.progress: Progress | None = None
+        """Where it is set: the average loss of all rows before they were learned, kept up to date."""
         self._coef: Array | None = None
 
     # ------------------------------------------------------------------------- what each kind of learner says itself
@@ -165,7 +167,8 @@ class OnlineLearner:
                 self._check_results(state, prediction, rows)
                 shape = (rows.size,) if self.n_outputs == 1 else (rows.size, self.n_outputs)
                 trace = Trace(prediction.reshape(shape), loss.reshape(shape), seen)
-                self.state, self._coef = state, None
+                progress = None if self.progress is None else self.progress.add(trace)
+                self.state, self._coef, self.progress = state, None, progress
         except BaseException:  # an interrupt, too, which arrives when the kernel is done
             self._restore(known, snapshot)
             raise
@@ -182,9 +185,15 @@ class OnlineLearner:
         raise DataError("feature", row, None, largest, "the row is too large or too small, in the metric; rescale it")
 
     def _restore(self, known: Any, snapshot: Snapshot | Journal | None) -> None:
-        if snapshot is not None:
-            snapshot.restore()
-        self.state, self._coef = known, None
+        try:
+            if snapshot is not None:
+                snapshot.restore()
+        except BaseException:  # a second interrupt
+            if snapshot is not None:
+                snapshot.restore()
+            raise
+        finally:
+            self.state, self._coef = known, None
 
     def _check_custom_loss(self, prediction: Array, y: Array, rows: NDArray[np.int64]) -> None:
         """A user's loss that raises gives NaN where it is compiled: what it was asked for is named."""

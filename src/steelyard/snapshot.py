@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.data.block import Block
-from steelyard.data.memory import give_back, scratch
+from steelyard.data.memory import give_back, lazy_zeros, scratch
 
 
 class Snapshot:
@@ -60,7 +60,7 @@ class Journal:
     ----------
     block : sparse rows that will be learned
     table : the records, all of the same ``width``
-    stamps : a byte for each feature, 0 before and after
+    stamps : bytes for each feature, all 0; taken from this list, and put back when they are so again
     always : records that rows may change without having them
     others : arrays that are kept whole
     """
@@ -70,7 +70,7 @@ class Journal:
         block: Block,
         table: NDArray[np.float32],
         width: int,
-        stamps: NDArray[np.uint8],
+        stamps: list[NDArray[np.uint8]],
         always: NDArray[np.intp],
         others: list[NDArray[Any]],
     ) -> None:
@@ -79,7 +79,8 @@ class Journal:
         self._always = always
         self._kept = self._records[self._always].copy()
         most = min(block.indices.size, block.n_features)
-        self.stamps = stamps
+        self._home = stamps
+        self.stamps = stamps.pop() if stamps else lazy_zeros(block.n_features, np.uint8)
         self.records = scratch((most, width // 2), np.float64)
         self.features = np.empty(most + 1, np.uint64)
         self.features[0] = 0
@@ -94,10 +95,10 @@ class Journal:
         self._records[self._always] = self._kept
         for array, copy in self._others:
             array[...] = copy
-        self.release()
 
     def release(self) -> None:
         """The copies are not needed any more."""
         self.stamps[self._features()] = 0
+        self._home[:] = [self.stamps]
         self.features[0] = 0
         give_back(self.records)

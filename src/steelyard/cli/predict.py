@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from steelyard.cli.common import input_path, told_of
+
+if TYPE_CHECKING:
+    from steelyard.online import OnlineLearner
 
 
 def add_parser(commands: Any) -> None:
@@ -31,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     from steelyard.modelfile import load
 
     learner = load(options.model)
-    classes = learner.notes.get("classes")
+    classes = _classes(learner, options.model)
     zero_based = bool(learner.notes.get("zero_based", False))
     source = LibsvmSource(options.data, n_features=None, zero_based=zero_based, kept_bytes=0)
     unknown = 0
@@ -47,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
             scores = labels[above if scores.ndim == 1 else scores.argmax(axis=1)]
         elif learner.loss.link == "exp" and not options.scores:
             scores = learner.loss.inverse_link(scores)
-        np.savetxt(sys.stdout, scores, fmt="%.10g")
+        np.savetxt(sys.stdout, scores, fmt="%s" if scores.dtype.kind == "U" else "%.10g")
     if unknown:
         print(
             f"steelyard: {unknown} values of features beyond the {learner.n_features} that the model has learned were "
@@ -55,3 +58,17 @@ def run(options: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     return 0
+
+
+def _classes(learner: OnlineLearner, path: str) -> list[Any] | None:
+    """The labels that the model was learned with, where it is a classifier."""
+    classes = learner.notes.get("classes")
+    if classes is None:
+        return None
+    wanted = 2 if learner.n_outputs == 1 else learner.n_outputs
+    if isinstance(classes, list) and len(classes) == wanted:
+        if all(isinstance(each, str) for each in classes):
+            return classes
+        if all(isinstance(each, (int, float)) and abs(each) < 1e300 for each in classes):
+            return [float(each) for each in classes]
+    raise ValueError(f"{path}: what it notes as its classes is not a list of {wanted} labels")

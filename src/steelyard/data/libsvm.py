@@ -261,7 +261,7 @@ class LibsvmSource(Source):
             return f"example {row + 1}"
         lines = 0
         for content in read_blocks(self._path, STRETCH):
-            for line in content.splitlines(keepends=True):
+            for line in content.removesuffix(b"\n").split(b"\n"):
                 lines += 1
                 text = line.split(b"#")[0]
                 if not text.split():

@@ -16,6 +16,7 @@ _LARGE = 1 << 22  # bytes from which pages are asked for one by one
 _PRIVATE: dict[str, Any] = {}
 if hasattr(mmap, "MAP_ANONYMOUS"):  # shared memory, the default, has no huge pages
     _PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS}
+_FILLED = 1 << 30  # bytes: of a larger table little may be touched, and a huge page is taken for a single number
 _HUGE = 1 << 21  # bytes of a huge page, which starts at a multiple of them
 
 
@@ -34,7 +35,7 @@ def lazy_zeros(size: int, dtype: DTypeLike = np.float64) -> NDArray[Any]:
         block = np.zeros(count + 64, np.uint8)
         return block[-block.ctypes.data % 64 :][:count].view(kind)
     pages = mmap.mmap(-1, count + 2 * _HUGE, **_PRIVATE)
-    if hasattr(mmap, "MADV_HUGEPAGE"):  # fewer pages to look up
+    if hasattr(mmap, "MADV_HUGEPAGE") and count <= _FILLED:  # fewer pages to look up
         with suppress(OSError):
             pages.madvise(mmap.MADV_HUGEPAGE)
     block = np.frombuffer(pages, np.uint8)

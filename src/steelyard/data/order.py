@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.data.block import Block
+from steelyard.data.checks import check_finite
 from steelyard.losses import Array
 
 MOST_ENTRIES = 2_000_000
@@ -61,9 +62,14 @@ def group_equal_rows(block: Block, y: Array, weight: Array, *, neighbours: bool 
     copies = np.diff(np.append(starts, order.size))
     total = _sum_groups(weight[order], starts, copies)
     rows = order[starts]
+    if not total.all():  # rows without weight are as if they were not there, but for what must not be in them
+        check_finite(block)
+        heavy = total > 0.0
+        rows, total, starts, copies = rows[heavy], total[heavy], starts[heavy], copies[heavy]
     visits = _count_visits(total, entries[rows] + 1)
     if not (weight == np.floor(weight)).all():
-        visits = np.maximum(visits, _sum_groups((weight[order] > 0.0).astype(np.float64), starts, copies))
+        positive = np.append(0, np.cumsum(weight[order] > 0.0))
+        visits = np.maximum(visits, positive[starts + copies] - positive[starts])
     return Groups(rows, keys[rows], total, visits.astype(np.int64))
 
 

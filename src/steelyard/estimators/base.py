@@ -37,7 +37,6 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
     """What the classifier and the regressor share: parameters, passes, and a fit that fails without a trace."""
 
     learner_: OnlineLearner
-    _progress: Progress
 
     def __init__(
         self,
@@ -138,6 +137,7 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
         if not isinstance(self.passes, Integral) or self.passes < 1:
             raise ValueError(f"passes must be an integer of at least 1, got {self.passes!r}")
         self.pass_losses_ = []
+        learner.progress = first = Progress()  # later passes do not count
         traces = learn_passes(
             learner,
             as_block(X, inspect=False),
@@ -148,8 +148,7 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
             random=check_random_state(self.random_state),
         )
         for done, trace in enumerate(traces):
-            if done == 0:
-                self._progress = Progress().add(trace)
+            learner.progress = first = learner.progress if done == 0 else first
             self.pass_losses_.append(trace.average_loss)
             if self.verbose:
                 what = "progressive loss" if done == 0 else "average loss, of rows already learned,"
@@ -170,7 +169,7 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
         ``partial_fit``.
         """
         check_is_fitted(self)
-        return self._progress.average
+        return self.learner_.progress.average if self.learner_.progress else float("nan")
 
     @property
     def bank_(self) -> Any:

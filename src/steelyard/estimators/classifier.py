@@ -173,13 +173,14 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
                 self.classes_ = _distinct(classes)
                 if self.classes_.size < 2:
                     raise ValueError(f"classes must name at least two classes, got {self.classes_.tolist()}")
-                self.learner_, self._progress = self._classifying_learner(), Progress()
+                self.learner_ = self._classifying_learner()
+                self.learner_.progress = Progress()
             elif classes is not None and not np.array_equal(_distinct(classes), self.classes_):
                 given = _distinct(classes).tolist()
                 raise ValueError(f"classes={given} differ from those of the first call, {self.classes_.tolist()}")
             codes = self._codes(y)
             weight = self._weights(codes, sample_weight, partial=True)
-            self._progress = self._progress.add(self.learner_.learn_block(as_block(X), self._signs(codes), weight))
+            self.learner_.learn_block(as_block(X), self._signs(codes), weight)
         return self
 
     def _classifying_learner(self) -> OnlineLearner:

@@ -92,10 +92,10 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
             first = not self.__sklearn_is_fitted__()
             X, y = self._validate(X, y, reset=first, y_numeric=True)
             if first:
-                self.learner_, self._progress = self._regressing_learner(), Progress()
+                self.learner_ = self._regressing_learner()
+                self.learner_.progress = Progress()
             labels = check_labels(y, self.learner_.loss, X.shape[0])
-            trace = self.learner_.learn_block(as_block(X), labels, check_weights(sample_weight, X.shape[0]))
-            self._progress = self._progress.add(trace)
+            self.learner_.learn_block(as_block(X), labels, check_weights(sample_weight, X.shape[0]))
         return self
 
     def _regressing_learner(self) -> OnlineLearner:

@@ -19,6 +19,8 @@ from steelyard.kernels.flow import flow_solver
 from steelyard.kernels.intrinsics import call_conjugate, call_step
 from steelyard.kernels.layout import APROX, IWA, LINEARIZED, NORM2, PROXIMAL, RULE, SCALE
 
+_LONGEST = 1e140  # of a step, in the units of the table
+
 
 @jit
 def ball_factor(clocks, k, lam, radius, origin):
@@ -31,23 +33,25 @@ def ball_factor(clocks, k, lam, radius, origin):
 
 
 @jit
-def keep_in_ball(clocks, k, table, radius, origin, rows):
-    """After a round, ``rows`` of them so far: the norm is kept right, and the model is put back onto the ball."""
-    _refresh_norm(clocks, k, table, rows)
+def keep_in_ball(clocks, k, table, radius, origin, rows, lost):
+    """After a round, ``rows`` of them so far: the norm is kept right, and the model is put back onto the ball.
+
+    ``lost`` says that its norm has lost its digits.
+    """
+    if lost or rows % max(table.size // clocks.shape[0], 1024) == 0.0:
+        _refresh_norm(clocks, k, table)
     if not origin:
         _project(clocks, k, table, radius)
 
 
 @jit
-def _refresh_norm(clocks, k, table, rows):
+def _refresh_norm(clocks, k, table):
     """Recompute ||w||^2 from time to time, so that rounding does not pile up; the cost vanishes over the rows."""
     outputs = clocks.shape[0]
-    size = table.size // outputs
-    if rows % max(size, 1024) == 0.0:
-        norm2 = 0.0
-        for j in range(size):
-            norm2 += table[j * outputs + k] * table[j * outputs + k]
-        clocks[k, NORM2] = norm2
+    norm2 = 0.0
+    for j in range(table.size // outputs):
+        norm2 += table[j * outputs + k] * table[j * outputs + k]
+    clocks[k, NORM2] = norm2
 
 
 @jit
@@ -101,12 +105,8 @@ def _truncated_travel(shape, side, goal, far):
 
 
 @jit
-def ball_step(step, conjugate, params, k, clocks, geometry, p, y, value, slope, c, gap):
-    """(c, gap) of a step of output k, where (value, slope, c, gap) are those without a ball, for the prediction p.
-
-    ``geometry`` is (factor from w to the model in the ball, factor from w to the model before it is put there, ||q||^2,
-    D, rate).
-    """
+def _step_in_ball(step, conjugate, params, k, clocks, geometry, p, y, value, slope, c, gap):
+    """:func:`ball_step`, however long it is."""
     factor, unit, norm2, radius, rate = geometry
     start, square = p / factor * unit, max(clocks[k, NORM2], 0.0) * unit * unit
     move = rate * c
@@ -131,3 +131,28 @@ def ball_step(step, conjugate, params, k, clocks, geometry, p, y, value, slope, 
         return math.nan, math.nan
     c = side * min(travel / rate, abs(slope))
     return c, max(0.0, value + call_conjugate(conjugate, c, y, params[k]) - c * p)
+
+
+@jit
+def ball_step(step, conjugate, params, k, clocks, geometry, p, y, value, slope, c, gap):
+    """(c, gap) of a step of output k, where (value, slope, c, gap) are those without a ball, for the prediction p.
+
+    ``geometry`` is (factor from w to the model in the ball, factor from w to the model before it is put there, ||q||^2,
+    D, rate). A step is cut short where the squares of the weights would overflow.
+    """
+    c, gap = _step_in_ball(step, conjugate, params, k, clocks, geometry, p, y, value, slope, c, gap)
+    _, unit, norm2, _, rate = geometry
+    longest = _LONGEST * unit
+    move = rate * abs(c) * math.sqrt(norm2)
+    if move > longest:
+        c *= longest / move
+        gap = max(0.0, value + call_conjugate(conjugate, c, y, params[k]) - c * p)
+    return c, gap
+
+
+@jit
+def add_to_norm(clocks, k, added):
+    """||w||^2 after a step; returns whether so much of it was taken away that rounding is left."""
+    before = clocks[k, NORM2]
+    clocks[k, NORM2] = before + added
+    return clocks[k, NORM2] < 1e-3 * before

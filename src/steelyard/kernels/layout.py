@@ -74,8 +74,9 @@ OUTPUT_LANES = 16
     WORK_PUSH,
     WORK_RATE,
     WORK_LAM,
+    WORK_LOST,
     WORK_SIZE,
-) = range(14)
+) = range(15)
 
 # -------------------------------------------------------------------------------------------------------- Mixture
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from steelyard.kernels.ball import ball_factor, ball_step, keep_in_ball
+from steelyard.kernels.ball import add_to_norm, ball_factor, ball_step, keep_in_ball
 from steelyard.kernels.certificate import certify_round, guarded_step
 from steelyard.kernels.compile import jit
 from steelyard.kernels.intrinsics import call_step
@@ -16,7 +16,6 @@ from steelyard.kernels.layout import (
     IWA,
     LAM,
     LOSS,
-    NORM2,
     OUTPUT_LANES,
     POWER,
     ROWS,
@@ -33,6 +32,7 @@ from steelyard.kernels.layout import (
     WORK_GAP,
     WORK_LABEL,
     WORK_LAM,
+    WORK_LOST,
     WORK_NORM2,
     WORK_P,
     WORK_PUSH,
@@ -136,6 +136,7 @@ def learn_outputs(
     push = work[WORK_PUSH * wide : WORK_PUSH * wide + size]
     rate = work[WORK_RATE * wide : (WORK_RATE + 1) * wide]
     lam = work[WORK_LAM * wide : (WORK_LAM + 1) * wide]
+    lost = work[WORK_LOST * wide : WORK_LOST * wide + size]
     p = all_p[:size]
     all_p[:] = 0.0
     all_a[:] = 1.0
@@ -206,9 +207,10 @@ def learn_outputs(
             factor = ball_factor(clocks, k, lam[k], radius, origin)
             push[k] = h * c[k]
             square[k] = h * slope[k] * slope[k]
-            change[k] = -c[k] * (rate[k] * lam[k] if origin else rate[k] / factor)
+            change[k] = -c[k] * (rate[k] * lam[k]) if origin else -c[k] * rate[k] / factor
+            lost[k] = 0.0
             if radius < math.inf:
-                clocks[k, NORM2] += change[k] * (2.0 * p[k] / factor + change[k] * norm2[k])
+                lost[k] = add_to_norm(clocks, k, change[k] * (2.0 * p[k] / factor + change[k] * norm2[k]))
         if diagonal:
             update_row(data, indices, lo, hi, table, np.uint64(size), intercept != 0.0, flags, change, square)
         else:
@@ -221,5 +223,5 @@ def learn_outputs(
                 dual[dual.size - size + k] += intercept * push[k]
         if radius < math.inf:
             for k in range(size):
-                keep_in_ball(clocks, k, table, radius, origin, sums[k, ROWS])
+                keep_in_ball(clocks, k, table, radius, origin, sums[k, ROWS], lost[k] != 0.0)
     return -1

@@ -29,7 +29,7 @@ import math
 
 import numpy as np
 
-from steelyard.kernels.ball import ball_factor, ball_step, keep_in_ball
+from steelyard.kernels.ball import add_to_norm, ball_factor, ball_step, keep_in_ball
 from steelyard.kernels.certificate import certify_round, delta_of_round, guarded_step
 from steelyard.kernels.compile import inline_jit, jit
 from steelyard.kernels.intrinsics import call_step
@@ -45,7 +45,6 @@ from steelyard.kernels.layout import (
     LAM,
     LOSS,
     NEGATIVE,
-    NORM2,
     ORIGIN,
     POWER_T,
     RADIUS,
@@ -252,9 +251,10 @@ def learn(
                 c, gap = guarded_step(sums, 0, step, params, h, p, y[row], a, ratio, value, slope, c, gap)
             if certify:
                 certify_round(sums, 0, h, p, value, slope, c, gap, a, ratio, a >= CAPPED)
-        change = -c * (rate * lam if origin else rate / factor)
+        change = -c * (rate * lam) if origin else -c * rate / factor
+        lost = False
         if radius < math.inf:
-            clocks[0, NORM2] += change * (2.0 * p / factor + change * norm2)
+            lost = add_to_norm(clocks, 0, change * (2.0 * p / factor + change * norm2))
         if diagonal:
             ahead, end = _next_row(indptr, order, i, dense)
             square = h * slope * slope
@@ -274,7 +274,7 @@ def learn(
         total += h * value
         rows += 1.0
         if radius < math.inf:
-            keep_in_ball(clocks, 0, table, radius, origin, rows)
+            keep_in_ball(clocks, 0, table, radius, origin, rows, lost)
     clocks[0, WEIGHT], clocks[0, LAM], clocks[0, SUM_SQ_GRAD] = seen, lam_gap, sum_sq_grad
     sums[0, LOSS], sums[0, ROWS] = total, rows
     return -1
