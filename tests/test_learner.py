@@ -422,7 +422,7 @@ def test_a_row_that_the_metric_cannot_measure_changes_nothing(dressed):
     learner.learn(np.eye(4)[1:], [1.0, 2.0, 3.0])
     before = [array.copy() for array in learner.state]
     X = dressed(np.array([[0.0, 3.0, 1.0, 0.0], [1e-160, 0.0, 0.0, 2.0]]))
-    with pytest.raises(ValueError, match="row 1 of X is too large or too small"):
+    with pytest.raises(ValueError, match="X holds 1e-160 in row 1, column 0: too large or too small"):
         learner.learn(X, [1.0, 1.0])
     for kept, now in zip(before, learner.state, strict=True):
         np.testing.assert_array_equal(kept, now)

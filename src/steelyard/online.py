@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.data.block import Block, as_block, inspected
-from steelyard.data.checks import DataError, check_finite, check_rows, nonfinite_rows, refuse_rows
+from steelyard.data.checks import check_finite, check_rows, nonfinite_rows, refuse_rows, refuse_scale
 from steelyard.losses import Array, CustomLoss, Loss, get_loss
 from steelyard.snapshot import Journal, Snapshot
 
@@ -180,9 +180,8 @@ class OnlineLearner:
         if not block.inspected:
             return self.learn_block(inspected(block), y, weight, order, keep=keep)
         refuse_rows(block, np.append(nonfinite_rows(block, rows), rows[stopped]))
-        row = int(rows[stopped])
-        largest = np.abs(block.data[int(block.indptr[row]) : int(block.indptr[row + 1])]).max(initial=0.0)
-        raise DataError("feature", row, None, largest, "the row is too large or too small, in the metric; rescale it")
+        refuse_scale(block, int(rows[stopped]))
+        raise AssertionError("a kernel stopped at a row that it can learn")
 
     def _restore(self, known: Any, snapshot: Snapshot | Journal | None) -> None:
         try:

@@ -77,6 +77,15 @@ def refuse_rows(block: Block, rows: NDArray[Any]) -> None:
         raise DataError("feature", int(row), column, values[at], why)
 
 
+def refuse_scale(block: Block, row: int) -> None:
+    """Raise for the value of a row that is farthest from 1: measured in the metric, the row leaves the range of floats."""
+    lo, hi = int(block.indptr[row]), int(block.indptr[row + 1])
+    values = block.data[lo:hi].astype(np.float64)
+    at = int(np.argmax(np.abs(np.log(np.where(values == 0.0, 1.0, np.abs(values))))))
+    column = at if block.dense else int(block.indices[lo + at])
+    raise DataError("feature", row, column, values[at], "too large or too small beside what was there; rescale it")
+
+
 def check_order(order: Any, rows: int) -> NDArray[np.int64]:
     """Row numbers in the order to take them, each of them one of the rows."""
     values = np.asarray(order)

@@ -8,7 +8,7 @@ the weights stay, so that x = w/2^k shrinks with the scale. A feature without a 
 Arguments: ``table`` holds the records and ``doubles`` is the same memory in double precision; a record starts at
 ``base``, the intercept's at ``last``; ``size`` is the number of outputs, ``powers`` has 2^-k (``layout.ZERO_POWER``);
 ``centered`` lists the records of the centered features, as many as ``clocks[CENTERED]`` says; ``h`` is the weight of
-the row and ``seen`` that of all rows before it.
+the row and ``seen`` that of all rows before it, ``after`` that of all rows with it.
 """
 
 from __future__ import annotations
@@ -60,15 +60,15 @@ def _change_unit(table, base, size, k, powers, keep):
                 table[base + j] *= powers[ZERO_POWER - steps]
 
 
-@inline_jit
+@jit
 def grown_weight(weight, h):
-    """A cumulated weight after a row of weight h: larger than before, always, so that it tells who was in the row."""
+    """A cumulated weight after a row of weight h: larger than before, always, so that it tells what was in the row."""
     grown = min(weight + h, LARGE)
     return grown if grown > weight else weight * (1.0 + 2.3e-16)
 
 
 @inline_jit
-def observe(table, doubles, base, size, q, h, seen, centering, powers):
+def observe(table, doubles, base, size, q, h, seen, after, centering, powers):
     """Let a feature's statistics take in q; returns q and z in the feature's unit, and whether it is centered."""
     at = base + size * WIDTH_OF_OUTPUT
     wide = _wide(at)
@@ -77,7 +77,7 @@ def observe(table, doubles, base, size, q, h, seen, centering, powers):
         return z, z, False
     count = doubles[wide]
     full = centering and count == seen and not math.isnan(doubles[wide + ONE])
-    grown = grown_weight(count, h)
+    grown = after if full else min(count + h, LARGE)
     doubles[wide] = grown
     share = h / grown
     away = q
@@ -133,7 +133,7 @@ def _drop_center(table, doubles, base, last, size, powers):
 
 
 @jit
-def observe_missing(table, doubles, centered, clocks, last, size, h, seen, powers, offsets, whole, z, count):
+def observe_missing(table, doubles, centered, clocks, last, size, h, seen, after, powers, offsets, whole, z, count):
     """Centered features that the row lacks are zero in it: z = -mean. Returns the new ``count`` of features.
 
     One that varies by more than its mean is zero too often to be worth it, and loses its center.
@@ -144,7 +144,7 @@ def observe_missing(table, doubles, centered, clocks, last, size, h, seen, power
         at = base + size * WIDTH_OF_OUTPUT
         wide = _wide(at)
         if doubles[wide] == seen:
-            whole[count], z[count], _ = observe(table, doubles, base, size, 0.0, h, seen, True, powers)
+            whole[count], z[count], _ = observe(table, doubles, base, size, 0.0, h, seen, after, True, powers)
             mean = doubles[wide + ONE] * powers[ZERO_POWER + int(table[at + _EXPONENT])]
             if table[at] >= mean * mean:
                 _drop_center(table, doubles, base, last, size, powers)
@@ -187,7 +187,7 @@ def add_bounded(table, at, amount):
         table[at] += amount
 
 
-@inline_jit
+@jit
 def keep_record(doubles, base, width, stamps, feature, copies, copied):
     """Copy a record that is about to change for the first time; see ``mixture.learn_mixture``."""
     if stamps[feature] == 0:

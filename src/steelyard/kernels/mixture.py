@@ -197,7 +197,23 @@ def _rows_ahead(data, indices, indptr, order, i, dense):
 
 @inline_jit
 def _observe_row(
-    data, indices, lo, hi, ahead, dense, h, seen, intercept, table, doubles, width, size, powers, features, journal
+    data,
+    indices,
+    lo,
+    hi,
+    ahead,
+    dense,
+    h,
+    seen,
+    after,
+    intercept,
+    table,
+    doubles,
+    width,
+    size,
+    powers,
+    features,
+    journal,
 ):
     """Let the features of a row take in its values; returns how many there are, how many of them are centered, and
     the sum of their squares.
@@ -207,6 +223,7 @@ def _observe_row(
     offsets, whole, z, _, _ = features
     stamps, copies, copied = journal
     next_lo, next_hi = ahead
+    keeping = stamps.size > 0 and h > 0.0
     count = 0
     full = 0
     sum_of_squares = 0.0
@@ -217,9 +234,11 @@ def _observe_row(
         q = np.float64(data[e])
         if not abs(q) <= TINY:
             base = (e - lo if dense else np.uint64(indices[e])) * width
-            if stamps.size and h > 0.0:
+            if keeping:
                 keep_record(doubles, base, width, stamps, np.uint64(indices[e]), copies, copied)
-            whole[count], z[count], is_centered = observe(table, doubles, base, size, q, h, seen, intercept, powers)
+            whole[count], z[count], is_centered = observe(
+                table, doubles, base, size, q, h, seen, after, intercept, powers
+            )
             offsets[count] = base
             count += 1
             full += int(is_centered)
@@ -290,6 +309,7 @@ def learn_mixture(
         h = weight[row]
         lo, hi = indptr[row], indptr[row + 1]
         seen = clocks[MIX_SEEN]
+        after = grown_weight(seen, h)
         ahead = _rows_ahead(data, indices, indptr, order, i, dense)
         count, full, sum_of_squares = _observe_row(
             data,
@@ -300,6 +320,7 @@ def learn_mixture(
             dense,
             h,
             seen,
+            after,
             intercept,
             table,
             doubles,
@@ -320,7 +341,7 @@ def learn_mixture(
                 centered[e] = offsets[e]
         elif full < clocks[CENTERED]:
             count = observe_missing(
-                table, doubles, centered, clocks, last, size, h, seen, powers, offsets, whole, z, count
+                table, doubles, centered, clocks, last, size, h, seen, after, powers, offsets, whole, z, count
             )
         if intercept:
             offsets[count] = last
@@ -374,7 +395,7 @@ def learn_mixture(
             _update_features(table, features, count, start, sums_at, change, steepness, curvature)
         if h == 0.0:
             continue
-        clocks[MIX_SEEN] = grown_weight(seen, h)
+        clocks[MIX_SEEN] = after
         clocks[MIX_ROWS] += 1.0
         clocks[LOG_WEIGHT] += logarithm
         clocks[LARGEST] = largest
