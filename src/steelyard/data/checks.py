@@ -78,7 +78,7 @@ def refuse_rows(block: Block, rows: NDArray[Any]) -> None:
 
 
 def refuse_scale(block: Block, row: int) -> None:
-    """Raise for the value of a row that is farthest from 1: measured in the metric, the row leaves the range of floats."""
+    """Raise for the value of a row that is farthest from 1: in the metric, the row leaves the range of floats."""
     lo, hi = int(block.indptr[row]), int(block.indptr[row + 1])
     values = block.data[lo:hi].astype(np.float64)
     at = int(np.argmax(np.abs(np.log(np.where(values == 0.0, 1.0, np.abs(values))))))
