@@ -18,8 +18,9 @@ import math
 import numpy as np
 
 from steelyard.kernels.compile import inline_jit, jit
+from steelyard.kernels.intrinsics import prefetch
 from steelyard.kernels.layout import CENTERED, EXPERTS, EXPONENT, HALF, OUTPUT_WIDTH, ZERO_POWER
-from steelyard.kernels.rows import ONE
+from steelyard.kernels.rows import ONE, ZERO, fetch
 
 WEIGHTS = np.uint64(EXPERTS)  # unsigned, as all positions in the table
 WIDTH_OF_OUTPUT = np.uint64(OUTPUT_WIDTH)
@@ -29,6 +30,7 @@ _EXPONENT = np.uint64(EXPONENT)  # the variance is where the statistics start
 
 EPSILON = 0.1
 LARGE = 1e300
+TINY = 1e-290  # smaller values are zero
 RANGE = 1e30  # of an expert's predictions, in units of the labels, and of the sums G and H
 
 
@@ -198,3 +200,48 @@ def keep_record(doubles, base, width, stamps, feature, copies, copied):
         start, to = base >> ONE, saved * (width >> ONE)
         for j in range(width >> ONE):
             copies[to + j] = doubles[start + j]
+
+
+@inline_jit
+def rows_ahead(data, indices, indptr, order, i, dense):
+    """Where the next sparse row stands; the one after it is fetched."""
+    if dense or i + 1 >= order.size:
+        return ZERO, ZERO
+    if i + 2 < order.size:
+        fetch(data, indices, indptr, order[i + 2])
+    return indptr[order[i + 1]], indptr[order[i + 1] + 1]
+
+
+@inline_jit
+def observe_row(row, ahead, seen, after, intercept, records, features, journal):
+    """Let the features of a row take in its values; returns how many there are, how many of them are centered, and
+    the sum of their squares.
+
+    Records of the row ``ahead`` are fetched one by one on the way: all at once, they would wait in line.
+    """
+    data, indices, lo, hi, dense, h = row
+    table, doubles, width, size, powers = records
+    offsets, whole, z, _, _ = features
+    stamps, copies, copied = journal
+    next_lo, next_hi = ahead
+    keeping = stamps.size > 0 and h > 0.0
+    count = 0
+    full = 0
+    sum_of_squares = 0.0
+    for e in range(lo, hi):
+        if next_lo < next_hi:
+            prefetch(table, np.uint64(indices[next_lo]) * width)
+            next_lo += ONE
+        q = np.float64(data[e])
+        if not abs(q) <= TINY:
+            base = (e - lo if dense else np.uint64(indices[e])) * width
+            if keeping:
+                keep_record(doubles, base, width, stamps, np.uint64(indices[e]), copies, copied)
+            whole[count], z[count], is_centered = observe(
+                table, doubles, base, size, q, h, seen, after, intercept, powers
+            )
+            offsets[count] = base
+            count += 1
+            full += int(is_centered)
+            sum_of_squares += q * q
+    return count, full, sum_of_squares

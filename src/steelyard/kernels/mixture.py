@@ -12,7 +12,8 @@ An expert of rate eta plays p = <x, z>, takes a = eta h sum z^2 r, c = update(p,
 (with q in place of z for the first four). The slope g is the mixture's. What a row adds to G and H shrinks with c/g, so
 that a large weight, of which the flow needs only the first part, does not use up the rates.
 
-``features`` has the records of the features, ``mixing`` the three ways of mixing. The last record is the intercept's,
+``features`` has the records of the features, ``experts`` what a round does to the eight, ``mixing`` the three ways of
+mixing. The last record is the intercept's,
 whose z is 1.
 """
 
@@ -22,34 +23,32 @@ import math
 
 import numpy as np
 
-from steelyard.kernels.compile import inline_jit, jit
+from steelyard.kernels.experts import (
+    count_losses,
+    counted_weight,
+    label_scales,
+    norms,
+    retire_and_clip,
+    set_changes,
+    update_features,
+)
 from steelyard.kernels.features import (
     LARGE,
-    RANGE,
     WEIGHTS,
     WIDTH_OF_OUTPUT,
-    add_bounded,
     grown_weight,
-    inverse_metrics,
-    keep_record,
-    observe,
     observe_missing,
+    observe_row,
     predict_centered,
+    rows_ahead,
 )
-from steelyard.kernels.intrinsics import prefetch
 from steelyard.kernels.layout import (
     CENTERED,
-    COUNTED_EXPERT_LOSS,
-    COUNTED_LOSS,
-    CUT,
     EVIDENCE,
-    EXPERT_LOSS,
     EXPERT_VECTORS,
     EXPERTS,
     HALF,
     HIGHEST,
-    LABEL_MEAN,
-    LABEL_VARIANCE,
     LARGEST,
     LOG_WEIGHT,
     LOWEST,
@@ -64,186 +63,13 @@ from steelyard.kernels.layout import (
     MIX_SEEN,
     MIX_SQUARED,
     MIX_WIDTH,
-    MIXED_LOSS,
     MIXING_COST,
     PLAIN,
-    PROPORTIONAL,
     ROW_VECTORS,
 )
-from steelyard.kernels.mixing import clip, mix_convex, mix_logistic, mix_squared
-from steelyard.kernels.rows import ONE, TWO, ZERO, fetch
-from steelyard.kernels.steps.lanes import add_lanes, dot_lanes
-
-MOST = 10.0  # the largest counted weight, in typical weights
-TINY = 1e-290  # smaller values are zero
-
-
-@inline_jit
-def _counted_weight(clocks, h):
-    """How much a row counts in the mixture, its weight over the typical one; and the logarithm of its weight."""
-    if h > 0.0 and (h != 1.0 or clocks[LOG_WEIGHT] != 0.0):
-        logarithm = math.log(h)
-        typical = (clocks[LOG_WEIGHT] + logarithm) / (clocks[MIX_ROWS] + 1.0)
-        return min(math.exp(min(logarithm - typical, 3.0)), MOST), logarithm
-    return 1.0, 0.0
-
-
-@inline_jit
-def _retire_and_clip(clocks, kind, labels, evidence, p):
-    """Retire experts that leave the range of floats; real labels: predictions are kept within those seen."""
-    for k in range(EXPERTS):
-        if not abs(p[k]) < RANGE or evidence[k] == math.inf:
-            p[k] = 0.0
-            evidence[k] = math.inf
-    if labels != PLAIN:
-        for k in range(EXPERTS):
-            p[k] = clip(p[k] + clocks[LABEL_MEAN], clocks[LOWEST], clocks[HIGHEST]) if clocks[MIX_ROWS] > 0.0 else 0.0
-    elif kind == MIX_SQUARED:
-        for k in range(EXPERTS):
-            p[k] = clip(p[k], clocks[LOWEST], clocks[HIGHEST])
-
-
-@jit
-def _follow_labels(clocks, label, h, seen, moving):
-    """Let the labels' mean and spread take in a label; returns by how much the mean moved, and the spread."""
-    share = h / min(seen + h, LARGE)
-    away = label - clocks[LABEL_MEAN]
-    moved = away * share if moving else 0.0
-    clocks[LABEL_MEAN] += moved
-    clocks[LABEL_VARIANCE] += share * (away * (away - moved) - clocks[LABEL_VARIANCE])
-    return moved, math.sqrt(clocks[LABEL_VARIANCE])
-
-
-@inline_jit
-def _label_scales(clocks, kind, labels, delta, label, h, seen, intercept, first_label):
-    """The labels' mean moves first: what it explains, the experts need not. Returns by how much it moved, the scale of
-    slopes, and how much faster steps must be because of it."""
-    moved = 0.0
-    unit = 1.0
-    if labels != PLAIN and h > 0.0:
-        moving = first_label or (intercept and kind == MIX_SQUARED)
-        moved, unit = _follow_labels(clocks, label, h, seen, moving)
-    scale = 1.0
-    if labels == PROPORTIONAL:
-        scale = unit
-    elif labels == CUT:
-        scale = min(unit, delta)
-    return moved, scale, unit / scale if scale > 0.0 else 0.0
-
-
-@inline_jit
-def _norms(table, row, count, sums_at, statistics):
-    """Fill in q r_1 and z r_2 of every feature of a row; returns sum q^2 r_1 and sum z^2 r_2."""
-    offsets, whole, z, first, second = row
-    norm1 = 0.0
-    norm2 = 0.0
-    for e in range(count):
-        at = offsets[e] + sums_at
-        v = np.float64(table[offsets[e] + statistics])
-        g, curve = np.float64(table[at]), np.float64(table[at + ONE])
-        first[e], second[e] = inverse_metrics(v, g, curve, whole[e], z[e])
-        norm1 += whole[e] * first[e]
-        norm2 += z[e] * second[e]
-    return norm1, norm2
-
-
-@inline_jit
-def _count_losses(sums, c, kind, h, counted, loss, evidence, experts):
-    """Add the losses of the round to those of the mixture and of every expert; returns the mean of c/slope."""
-    _, value, _, ratio, pi, change, _, _ = experts
-    sums[c, MIXED_LOSS] += h * loss
-    sums[c, COUNTED_LOSS] += counted * loss
-    shrink = 0.0
-    for k in range(EXPERTS):
-        own = change[k] if kind == MIX_SQUARED else value[k]
-        sums[c, EXPERT_LOSS + k] += h * own
-        evidence[k] += counted * value[k]
-        sums[c, COUNTED_EXPERT_LOSS + k] += counted * own
-        shrink += pi[k] * ratio[k]
-    return shrink
-
-
-@inline_jit
-def _set_changes(norm1, norm2, held, evidence, experts):
-    """By how much every expert moves, for each unit of q r; not at all where it is ``held`` or retired."""
-    a, _, slope, ratio, _, change, _, _ = experts
-    for k in range(EXPERTS):
-        norm = norm1 if k < HALF else norm2
-        change[k] = -(a[k] / norm * ratio[k]) * slope[k] if norm > 0.0 else 0.0
-        if held or not abs(change[k]) < LARGE or evidence[k] == math.inf:
-            change[k] = 0.0
-
-
-@inline_jit
-def _update_features(table, row, count, start, sums_at, change, steepness, curvature):
-    """Move the weights of every feature of a row, and add to its G and H."""
-    offsets, whole, z, first, second = row
-    for e in range(count):
-        add_lanes(table, offsets[e] + start, change, first[e], second[e])
-        at = offsets[e] + sums_at
-        add_bounded(table, at, steepness * whole[e] * whole[e])
-        add_bounded(table, at + ONE, curvature * z[e] * z[e])
-
-
-@inline_jit
-def _rows_ahead(data, indices, indptr, order, i, dense):
-    """Where the next sparse row stands; the one after it is fetched."""
-    if dense or i + 1 >= order.size:
-        return ZERO, ZERO
-    if i + 2 < order.size:
-        fetch(data, indices, indptr, order[i + 2])
-    return indptr[order[i + 1]], indptr[order[i + 1] + 1]
-
-
-@inline_jit
-def _observe_row(
-    data,
-    indices,
-    lo,
-    hi,
-    ahead,
-    dense,
-    h,
-    seen,
-    after,
-    intercept,
-    table,
-    doubles,
-    width,
-    size,
-    powers,
-    features,
-    journal,
-):
-    """Let the features of a row take in its values; returns how many there are, how many of them are centered, and
-    the sum of their squares.
-
-    Records of the row ``ahead`` are fetched one by one on the way: all at once, they would wait in line.
-    """
-    offsets, whole, z, _, _ = features
-    stamps, copies, copied = journal
-    next_lo, next_hi = ahead
-    keeping = stamps.size > 0 and h > 0.0
-    count = 0
-    full = 0
-    sum_of_squares = 0.0
-    for e in range(lo, hi):
-        if next_lo < next_hi:
-            prefetch(table, np.uint64(indices[next_lo]) * width)
-            next_lo += ONE
-        q = np.float64(data[e])
-        if not abs(q) <= TINY:
-            base = (e - lo if dense else np.uint64(indices[e])) * width
-            if keeping:
-                keep_record(doubles, base, width, stamps, np.uint64(indices[e]), copies, copied)
-            whole[count], z[count], is_centered = observe(
-                table, doubles, base, size, q, h, seen, after, intercept, powers
-            )
-            offsets[count] = base
-            count += 1
-            full += int(is_centered)
-            sum_of_squares += q * q
-    return count, full, sum_of_squares
+from steelyard.kernels.mixing import mix_convex, mix_logistic, mix_squared
+from steelyard.kernels.rows import ONE, TWO
+from steelyard.kernels.steps.lanes import dot_lanes
 
 
 def learn_mixture(
@@ -304,31 +130,16 @@ def learn_mixture(
     p_all = rest[EXPERT_VECTORS * EXPERTS :]
     zeros[:] = 0.0
     journal = (stamps, copies, copied)
+    records = (table, doubles, width, size, powers)
     for i in range(order.size):
         row = order[i]
         h = weight[row]
         lo, hi = indptr[row], indptr[row + 1]
         seen = clocks[MIX_SEEN]
         after = grown_weight(seen, h)
-        ahead = _rows_ahead(data, indices, indptr, order, i, dense)
-        count, full, sum_of_squares = _observe_row(
-            data,
-            indices,
-            lo,
-            hi,
-            ahead,
-            dense,
-            h,
-            seen,
-            after,
-            intercept,
-            table,
-            doubles,
-            width,
-            size,
-            powers,
-            features,
-            journal,
+        ahead = rows_ahead(data, indices, indptr, order, i, dense)
+        count, full, sum_of_squares = observe_row(
+            (data, indices, lo, hi, dense, h), ahead, seen, after, intercept, records, features, journal
         )
         if not sum_of_squares < math.inf:
             return i
@@ -348,7 +159,7 @@ def learn_mixture(
             z[count] = whole[count] = 1.0
             count += 1
 
-        counted, logarithm = _counted_weight(clocks, h)
+        counted, logarithm = counted_weight(clocks, h)
         largest = max(clocks[LARGEST], counted)
         low, high = clocks[LOWEST], clocks[HIGHEST]
         first_label = intercept and clocks[MIX_ROWS] == 0.0
@@ -360,11 +171,11 @@ def learn_mixture(
             p = p_all[c * WEIGHTS : (c + ONE) * WEIGHTS]
             dot_lanes(table, offsets, start, whole, z, count, p)
             evidence = sums[c, EVIDENCE : EVIDENCE + EXPERTS]
-            _retire_and_clip(clocks, kind, labels, evidence, p)
-            moved, scale, speed = _label_scales(
+            retire_and_clip(clocks, kind, labels, evidence, p)
+            moved, scale, speed = label_scales(
                 clocks, kind, labels, config[MIX_DELTA], label, h, seen, intercept, first_label
             )
-            norm1, norm2 = _norms(table, features, count, sums_at, statistics)
+            norm1, norm2 = norms(table, features, count, sums_at, statistics)
             for k in range(HALF):
                 a[k] = min(rates[k] * speed * h * norm1, LARGE)
                 a[HALF + k] = min(rates[HALF + k] * speed * h * norm2, LARGE)
@@ -387,12 +198,12 @@ def learn_mixture(
             losses[np.uint64(i) * size + c] = loss
             if h == 0.0:
                 continue
-            shrink = _count_losses(sums, c, kind, h, counted, loss, evidence, experts)
+            shrink = count_losses(sums, c, kind, h, counted, loss, evidence, experts)
             held = labels != PLAIN and kind != MIX_SQUARED and first_label  # the offset takes it
-            _set_changes(norm1, norm2, held, evidence, experts)
+            set_changes(norm1, norm2, held, evidence, experts)
             steepness *= h * shrink
             curvature *= h * shrink
-            _update_features(table, features, count, start, sums_at, change, steepness, curvature)
+            update_features(table, features, count, start, sums_at, change, steepness, curvature)
         if h == 0.0:
             continue
         clocks[MIX_SEEN] = after

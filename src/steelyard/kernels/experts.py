@@ -1,0 +1,145 @@
+"""What a round does to the eight experts of a mixture, beside their steps and how they are mixed.
+
+Arguments: ``clocks`` and ``sums`` as in ``layout``; ``evidence``, the experts' cumulated losses, and ``p``, their
+predictions; ``experts``, their vectors (see ``mixing``); ``row``, the vectors of a row's features: where their records
+start, q, z, q r_1 and z r_2.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from steelyard.kernels.compile import inline_jit, jit
+from steelyard.kernels.features import LARGE, RANGE, add_bounded, inverse_metrics
+from steelyard.kernels.layout import (
+    COUNTED_EXPERT_LOSS,
+    COUNTED_LOSS,
+    CUT,
+    EXPERT_LOSS,
+    EXPERTS,
+    HALF,
+    HIGHEST,
+    LABEL_MEAN,
+    LABEL_VARIANCE,
+    LOG_WEIGHT,
+    LOWEST,
+    MIX_ROWS,
+    MIX_SQUARED,
+    MIXED_LOSS,
+    PLAIN,
+    PROPORTIONAL,
+)
+from steelyard.kernels.mixing import clip
+from steelyard.kernels.rows import ONE
+from steelyard.kernels.steps.lanes import add_lanes
+
+MOST = 10.0  # the largest counted weight, in typical weights
+
+
+@inline_jit
+def counted_weight(clocks, h):
+    """How much a row counts in the mixture, its weight over the typical one; and the logarithm of its weight."""
+    if h > 0.0 and (h != 1.0 or clocks[LOG_WEIGHT] != 0.0):
+        logarithm = math.log(h)
+        typical = (clocks[LOG_WEIGHT] + logarithm) / (clocks[MIX_ROWS] + 1.0)
+        return min(math.exp(min(logarithm - typical, 3.0)), MOST), logarithm
+    return 1.0, 0.0
+
+
+@inline_jit
+def retire_and_clip(clocks, kind, labels, evidence, p):
+    """Retire experts that leave the range of floats; real labels: predictions are kept within those seen."""
+    for k in range(EXPERTS):
+        if not abs(p[k]) < RANGE or evidence[k] == math.inf:
+            p[k] = 0.0
+            evidence[k] = math.inf
+    if labels != PLAIN:
+        for k in range(EXPERTS):
+            p[k] = clip(p[k] + clocks[LABEL_MEAN], clocks[LOWEST], clocks[HIGHEST]) if clocks[MIX_ROWS] > 0.0 else 0.0
+    elif kind == MIX_SQUARED:
+        for k in range(EXPERTS):
+            p[k] = clip(p[k], clocks[LOWEST], clocks[HIGHEST])
+
+
+@jit
+def _follow_labels(clocks, label, h, seen, moving):
+    """Let the labels' mean and spread take in a label; returns by how much the mean moved, and the spread."""
+    share = h / min(seen + h, LARGE)
+    away = label - clocks[LABEL_MEAN]
+    moved = away * share if moving else 0.0
+    clocks[LABEL_MEAN] += moved
+    clocks[LABEL_VARIANCE] += share * (away * (away - moved) - clocks[LABEL_VARIANCE])
+    return moved, math.sqrt(clocks[LABEL_VARIANCE])
+
+
+@inline_jit
+def label_scales(clocks, kind, labels, delta, label, h, seen, intercept, first_label):
+    """The labels' mean moves first: what it explains, the experts need not. Returns by how much it moved, the scale of
+    slopes, and how much faster steps must be because of it."""
+    moved = 0.0
+    unit = 1.0
+    if labels != PLAIN and h > 0.0:
+        moving = first_label or (intercept and kind == MIX_SQUARED)
+        moved, unit = _follow_labels(clocks, label, h, seen, moving)
+    scale = 1.0
+    if labels == PROPORTIONAL:
+        scale = unit
+    elif labels == CUT:
+        scale = min(unit, delta)
+    return moved, scale, unit / scale if scale > 0.0 else 0.0
+
+
+@inline_jit
+def norms(table, row, count, sums_at, statistics):
+    """Fill in q r_1 and z r_2 of every feature of a row; returns sum q^2 r_1 and sum z^2 r_2."""
+    offsets, whole, z, first, second = row
+    norm1 = 0.0
+    norm2 = 0.0
+    for e in range(count):
+        at = offsets[e] + sums_at
+        v = np.float64(table[offsets[e] + statistics])
+        g, curve = np.float64(table[at]), np.float64(table[at + ONE])
+        first[e], second[e] = inverse_metrics(v, g, curve, whole[e], z[e])
+        norm1 += whole[e] * first[e]
+        norm2 += z[e] * second[e]
+    return norm1, norm2
+
+
+@inline_jit
+def count_losses(sums, c, kind, h, counted, loss, evidence, experts):
+    """Add the losses of the round to those of the mixture and of every expert; returns the mean of c/slope."""
+    _, value, _, ratio, pi, change, _, _ = experts
+    sums[c, MIXED_LOSS] += h * loss
+    sums[c, COUNTED_LOSS] += counted * loss
+    shrink = 0.0
+    for k in range(EXPERTS):
+        own = change[k] if kind == MIX_SQUARED else value[k]
+        sums[c, EXPERT_LOSS + k] += h * own
+        evidence[k] += counted * value[k]
+        sums[c, COUNTED_EXPERT_LOSS + k] += counted * own
+        shrink += pi[k] * ratio[k]
+    return shrink
+
+
+@inline_jit
+def set_changes(norm1, norm2, held, evidence, experts):
+    """By how much every expert moves, for each unit of q r; not at all where it is ``held`` or retired."""
+    a, _, slope, ratio, _, change, _, _ = experts
+    for k in range(EXPERTS):
+        norm = norm1 if k < HALF else norm2
+        change[k] = -(a[k] / norm * ratio[k]) * slope[k] if norm > 0.0 else 0.0
+        if held or not abs(change[k]) < LARGE or evidence[k] == math.inf:
+            change[k] = 0.0
+
+
+@inline_jit
+def update_features(table, row, count, start, sums_at, change, steepness, curvature):
+    """Move the weights of every feature of a row, and add to its G and H."""
+    offsets, whole, z, first, second = row
+    for e in range(count):
+        add_lanes(table, offsets[e] + start, change, first[e], second[e])
+        at = offsets[e] + sums_at
+        add_bounded(table, at, steepness * whole[e] * whole[e])
+        add_bounded(table, at + ONE, curvature * z[e] * z[e])
