@@ -119,10 +119,20 @@ def test_class_weights_multiply_sample_weights(cancer):
     by_class = OnlineClassifier(class_weight={0: 3.0}, random_state=0).fit(X, y, weight)
     by_hand = OnlineClassifier(random_state=0).fit(X, y, weight * np.where(y == 0, 3.0, 1.0))
     np.testing.assert_array_equal(by_class.coef_, by_hand.coef_)
-    balanced = OnlineClassifier(class_weight="balanced", random_state=0).fit(X, y)
+    balanced = OnlineClassifier(class_weight="balanced", eta0=1.0, shuffle=False).fit(X, y)
     factors = len(y) / (2 * np.bincount(y))
-    by_hand = OnlineClassifier(random_state=0).fit(X, y, factors[y])
+    by_hand = OnlineClassifier(eta0=1.0, shuffle=False).fit(X, y, factors[y])
     np.testing.assert_allclose(balanced.coef_, by_hand.coef_, rtol=1e-12)
+
+
+@pytest.mark.parametrize("options", [{}, {"eta0": 1.0}])
+def test_balanced_classes_keep_whole_weights_exact(options):
+    X, y = one_hot(60, 2, values=3)
+    h = np.random.default_rng(0).integers(0, 4, 60)
+    options = options | {"class_weight": "balanced", "random_state": 0}
+    weighted = OnlineClassifier(**options).fit(X, y, sample_weight=h)
+    repeated = OnlineClassifier(**options).fit(np.repeat(X, h, axis=0), np.repeat(y, h))
+    np.testing.assert_array_equal(weighted.coef_, repeated.coef_)
 
 
 def test_string_labels_and_names(iris):

@@ -236,6 +236,19 @@ def test_a_mixture_whose_labels_overflowed_can_be_loaded(tmp_path):
     np.testing.assert_array_equal(Learner.load(tmp_path / "m").predict([[1.0]]), mixture.predict([[1.0]]))
 
 
+@pytest.mark.parametrize("weight", [1e17, 1e20, 1e300])
+def test_a_row_that_outweighs_all_before_it_can_be_saved(tmp_path, weight):
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        mixture = Mixture("logistic")
+        mixture.learn(rng.normal(size=(4, 1)), rng.choice([-1.0, 1.0], 4), [1.0, 1.0, weight, 1.0])
+        assert mixture.state.table[layout.OUTPUT_WIDTH + layout.VARIANCE] >= 0.0
+        mixture.save(tmp_path / "m")
+        np.testing.assert_array_equal(Mixture.load(tmp_path / "m").coef_, mixture.coef_)
+    with pytest.raises(ValueError, match=r"sample_weight is 1e\+305 in row 0: weights must be at most 1e\+300"):
+        mixture.learn([[1.0]], [1.0], [1e305])
+
+
 @pytest.mark.parametrize(
     "classes", [3, "x", [], [1.0], {}, True, [None, None], [10**400, 1], [[1, 2], [3, 4]], [1, "a"]]
 )

@@ -182,6 +182,28 @@ def test_an_interrupt_after_the_last_line_that_counts_breaks_nothing(monkeypatch
         np.testing.assert_array_equal(one, two)
 
 
+@pytest.mark.parametrize("kind", ["learner", "mixture"])
+def test_an_interrupt_while_a_refused_block_is_undone(kind, monkeypatch):
+    X, y = SPARSE.copy(), np.where(np.arange(300) % 3, 1.0, -1.0)
+    learner = LEARNERS[kind]()
+    learner.learn(X, y)
+    before = views(learner, X)
+    X.data[-1] = np.nan
+    restore, times = type(learner)._restore, []
+
+    def interrupted(self, *arguments):
+        times.append(1)
+        if len(times) == 1:
+            raise KeyboardInterrupt
+        restore(self, *arguments)
+
+    monkeypatch.setattr(type(learner), "_restore", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        learner.learn(X, y)
+    for was, now in zip(before, views(learner, SPARSE), strict=True):
+        np.testing.assert_array_equal(now, was)
+
+
 def test_a_second_interrupt_while_undoing_is_undone_too(monkeypatch):
     X, y = SPARSE, np.where(np.arange(300) % 3, 1.0, -1.0)
     learner = Mixture("logistic")

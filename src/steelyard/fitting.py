@@ -67,9 +67,12 @@ def learn_passes(
     passes: int,
     shuffle: bool,
     random: np.random.RandomState,
+    factor: Array | None = None,
 ) -> Iterator[Trace]:
     """Learn the rows ``passes`` times, each pass in an order of its own that depends on the rows and not on their
     places; yields what each pass saw. The learner is to be thrown away if this raises.
+
+    ``factor`` multiplies the weights, the same for equal rows: it makes their visits heavier, and not more.
     """
     groups = None
     if shuffle or isinstance(learner, Mixture):  # without shuffling, a given rate takes the rows as they are
@@ -83,4 +86,6 @@ def learn_passes(
             order, counted = shuffled_visits(groups, len(y), int(random.randint(np.iinfo(np.int32).max)))
         elif groups is not None:
             order, counted = visits_in_order(groups, len(y))
+        if factor is not None:
+            counted = counted * factor
         yield learner.learn_block(block, y, counted, order, keep=False)

@@ -61,6 +61,10 @@ class Progress(NamedTuple):
         return Progress((1.0 - share) * self.average + share * trace.average_loss, self.weight + new)
 
 
+class _Stopped(Exception):
+    """A kernel came to a row that it cannot learn."""
+
+
 class OnlineLearner:
     """What :class:`Learner`, :class:`Bank` and :class:`Mixture` share. Not to be shared between threads."""
 
@@ -158,25 +162,31 @@ class OnlineLearner:
         snapshot: Snapshot | Journal | None = None
         if keep and known is not None:
             snapshot = self._snapshot(block, state)
+        stopped = -1
         try:
             prediction, loss = np.empty((2, rows.size * self.n_outputs))
             stopped = self._run_kernel(block, rows, y, weight, state, prediction, loss, snapshot)
-            if stopped < 0:
-                if isinstance(self.loss, CustomLoss):
-                    self._check_custom_loss(prediction, y, rows)
-                self._check_results(state, prediction, rows)
-                shape = (rows.size,) if self.n_outputs == 1 else (rows.size, self.n_outputs)
-                trace = Trace(prediction.reshape(shape), loss.reshape(shape), seen)
-                progress = None if self.progress is None else self.progress.add(trace)
-                self.state, self._coef, self.progress = state, None, progress
-        except BaseException:  # an interrupt, too, which arrives when the kernel is done
-            self._restore(known, snapshot)
-            raise
-        if stopped < 0:
+            if stopped >= 0:
+                raise _Stopped
+            if isinstance(self.loss, CustomLoss):
+                self._check_custom_loss(prediction, y, rows)
+            self._check_results(state, prediction, rows)
+            shape = (rows.size,) if self.n_outputs == 1 else (rows.size, self.n_outputs)
+            trace = Trace(prediction.reshape(shape), loss.reshape(shape), seen)
+            progress = None if self.progress is None else self.progress.add(trace)
+            self.state, self._coef, self.progress = state, None, progress
+        except BaseException as error:  # an interrupt, too, which arrives when the kernel is done
+            try:
+                self._restore(known, snapshot)
+            except BaseException:  # a second interrupt
+                self._restore(known, snapshot)
+                raise
+            if not isinstance(error, _Stopped):
+                raise
+        else:
             if snapshot is not None:
                 snapshot.release()
             return trace
-        self._restore(known, snapshot)
         if not block.inspected:
             return self.learn_block(inspected(block), y, weight, order, keep=keep)
         refuse_rows(block, np.append(nonfinite_rows(block, rows), rows[stopped]))
@@ -184,15 +194,9 @@ class OnlineLearner:
         raise AssertionError("a kernel stopped at a row that it can learn")
 
     def _restore(self, known: Any, snapshot: Snapshot | Journal | None) -> None:
-        try:
-            if snapshot is not None:
-                snapshot.restore()
-        except BaseException:  # a second interrupt
-            if snapshot is not None:
-                snapshot.restore()
-            raise
-        finally:
-            self.state, self._coef = known, None
+        if snapshot is not None:
+            snapshot.restore()
+        self.state, self._coef = known, None
 
     def _check_custom_loss(self, prediction: Array, y: Array, rows: NDArray[np.int64]) -> None:
         """A user's loss that raises gives NaN where it is compiled: what it was asked for is named."""

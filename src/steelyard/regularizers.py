@@ -56,8 +56,8 @@ class Regularizer:
         object.__setattr__(self, "eta0", _positive("eta0", self.eta0))
         if self.radius is not None:
             object.__setattr__(self, "radius", _positive("radius", self.radius))
-            if not 1e-100 <= float(self.radius) <= 1e100:
-                raise ValueError(f"radius must be between 1e-100 and 1e100, got {self.radius!r}")
+            if not 1e-30 <= float(self.radius) <= 1e30:
+                raise ValueError(f"radius must be between 1e-30 and 1e30, got {self.radius!r}")
             if self.metric == "diagonal":
                 raise ValueError(
                     "radius needs metric='scalar': the nearest point of a ball in a diagonal metric has no closed form"

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from steelyard.data.block import Block, as_block, refuse_kinds
 from steelyard.losses import Array, Loss
 
+MOST_WEIGHT = 1e300
+
 
 class DataError(ValueError):
     """A value that cannot be learned from, and where it stands.
@@ -129,9 +131,12 @@ def check_weights(sample_weight: Any, rows: int) -> Array:
     values = np.full(rows, float(values)) if values.ndim == 0 else np.array(values, order="C")  # a copy, to keep
     if values.shape != (rows,):
         raise ValueError(f"sample_weight must hold one weight for each of the {rows} rows, got shape {values.shape}")
-    bad = np.flatnonzero(~((values >= 0.0) & (values < np.inf)))
+    bad = np.flatnonzero(~((values >= 0.0) & (values <= MOST_WEIGHT)))
     if bad.size:
-        raise DataError("weight", int(bad[0]), None, values[bad[0]], "weights must be finite and not negative")
+        why = "weights must be finite and not negative"
+        if MOST_WEIGHT < values[bad[0]] < np.inf:
+            why = f"weights must be at most {MOST_WEIGHT:g}"
+        raise DataError("weight", int(bad[0]), None, values[bad[0]], why)
     return values
 
 

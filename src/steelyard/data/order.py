@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.data.block import Block
-from steelyard.data.checks import check_finite
+from steelyard.data.checks import MOST_WEIGHT, check_finite
 from steelyard.losses import Array
 
 MOST_ENTRIES = 2_000_000
@@ -80,7 +80,7 @@ def _sum_groups(values: Array, starts: NDArray[np.intp], sizes: NDArray[np.intp]
     if not (values == values[0]).all():
         values = values[np.lexsort((values, np.repeat(np.arange(starts.size), sizes)))]
     with np.errstate(over="ignore"):
-        return np.asarray(np.minimum(np.add.reduceat(values, starts), np.finfo(np.float64).max))
+        return np.asarray(np.minimum(np.add.reduceat(values, starts), MOST_WEIGHT))
 
 
 def _count_visits(total: Array, entries: NDArray[np.int64]) -> Array:

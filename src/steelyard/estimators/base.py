@@ -132,8 +132,8 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
             row = next(i for i, v in enumerate(np.ravel(y)) if (v != v if nan else v in (np.inf, -np.inf)))
             raise ValueError(f"{error} The first is in row {row}.") from None
 
-    def _run(self, learner: OnlineLearner, X: Any, y: Array, weight: Array) -> None:
-        """All the passes of ``fit``."""
+    def _run(self, learner: OnlineLearner, X: Any, y: Array, weight: Array, factor: Array | None = None) -> None:
+        """All the passes of ``fit``; ``factor`` multiplies the weights, see :func:`learn_passes`."""
         if not isinstance(self.passes, Integral) or self.passes < 1:
             raise ValueError(f"passes must be an integer of at least 1, got {self.passes!r}")
         self.pass_losses_ = []
@@ -146,6 +146,7 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
             passes=int(self.passes),
             shuffle=self.shuffle,
             random=check_random_state(self.random_state),
+            factor=factor,
         )
         for done, trace in enumerate(traces):
             learner.progress = first = learner.progress if done == 0 else first

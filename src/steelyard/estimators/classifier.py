@@ -75,7 +75,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
         Let ``fit`` take the rows in a pseudo-random order. The order is keyed by the rows' content, so a row of weight
         2 and the same row twice give the same model. ``partial_fit`` takes rows as they come.
     class_weight : dict or "balanced", default=None
-        Multiplies the sample weights. ``balanced`` makes all classes weigh the same in ``fit``.
+        Multiplies the sample weights. ``balanced`` makes all classes weigh the same in ``fit``. Factors
+        that are not whole numbers make the visits of a row heavier, and not more.
     random_state : int, RandomState or None, default=None
     verbose : int, default=0
     certificate : bool, default=None
@@ -154,11 +155,15 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
                 only = self.classes_.tolist()[0]
                 raise ValueError(f"y holds one class only, {only!r}: a classifier needs examples of at least two")
             codes = self._codes(y)
-            weight = self._weights(codes, sample_weight, partial=False)
-            if not refuse_no_weight(weight).all() and np.unique(codes[weight > 0]).size < 2:
+            weight = check_weights(sample_weight, codes.size)
+            factor = self._class_factors(codes, weight, partial=False)
+            counted = check_weights(weight * factor, codes.size)
+            if (factor == np.floor(factor)).all():  # these are counts, as weights are
+                weight, factor = counted, np.ones_like(factor)
+            if not refuse_no_weight(counted).all() and np.unique(codes[counted > 0]).size < 2:
                 raise ValueError("all rows of positive weight are of one class: a classifier needs at least two")
             learner = self._classifying_learner()
-            self._run(learner, X, self._signs(codes), weight)
+            self._run(learner, X, self._signs(codes), weight, factor)
             self.learner_ = learner
         return self
 
@@ -179,7 +184,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
                 given = _distinct(classes).tolist()
                 raise ValueError(f"classes={given} differ from those of the first call, {self.classes_.tolist()}")
             codes = self._codes(y)
-            weight = self._weights(codes, sample_weight, partial=True)
+            weight = check_weights(sample_weight, codes.size)
+            weight = check_weights(weight * self._class_factors(codes, weight, partial=True), codes.size)
             self.learner_.learn_block(as_block(X), self._signs(codes), weight)
         return self
 
@@ -207,11 +213,10 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
         numbers = codes.astype(np.float64)
         return 2.0 * numbers - 1.0 if self.classes_.size == 2 else numbers
 
-    def _weights(self, codes: NDArray[np.intp], sample_weight: Any, *, partial: bool) -> Array:
-        """The weight of each row, times that of its class."""
-        weight = check_weights(sample_weight, codes.size)
+    def _class_factors(self, codes: NDArray[np.intp], weight: Array, *, partial: bool) -> Array:
+        """What ``class_weight`` multiplies each row's weight by."""
         if self.class_weight is None:
-            return weight
+            return np.ones(codes.size)
         if isinstance(self.class_weight, str):
             if self.class_weight != "balanced":
                 raise ValueError(f"class_weight must be a dict, 'balanced' or None, got {self.class_weight!r}")
@@ -220,8 +225,9 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
                     "class_weight='balanced' needs all the data, which partial_fit never has: "
                     "pass a dict with a weight for each class"
                 )
-            mass = np.bincount(codes, weight, minlength=self.classes_.size)
-            factors = np.divide(weight.sum(), mass.size * mass, out=np.zeros_like(mass), where=mass > 0)
+            order = np.lexsort((weight, codes))  # sums must not depend on the order of rows
+            mass = np.bincount(codes[order], weight[order], minlength=self.classes_.size)
+            factors = np.divide(mass.sum(), mass.size * mass, out=np.zeros_like(mass), where=mass > 0)
         else:
             if not isinstance(self.class_weight, dict):
                 raise ValueError(f"class_weight must be a dict, 'balanced' or None, got {self.class_weight!r}")
@@ -233,7 +239,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
                 raise ValueError(
                     f"class_weight must hold finite numbers that are not negative, got {self.class_weight}"
                 )
-        return check_weights(weight * factors[codes], codes.size)
+        return np.asarray(factors[codes])
 
     def decision_function(self, X: Any) -> Array:
         """How far each row is on the side of ``classes_[1]``, or of each class where there are more than two."""

@@ -88,7 +88,8 @@ def observe(table, doubles, base, size, q, h, seen, after, centering, powers):
         away = q - doubles[wide + ONE]
         doubles[wide + ONE] += share * away
         z = q - doubles[wide + ONE]
-        if z == 0.0:
+        if z == 0.0 or (z > 0.0) != (away > 0.0):  # where the row outweighs all before it, z is but rounding
+            z = 0.0
             table[at] -= share * table[at]
             return (q * powers[ZERO_POWER + int(table[at + _EXPONENT])] if table[at] > 0.0 else 0.0), z, full
     elif count == 0.0:
