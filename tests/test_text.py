@@ -481,7 +481,8 @@ def test_a_stream_takes_constant_memory(tmp_path):
             tracemalloc.stop()
 
     peak(1000)  # the parser is loaded once
-    assert peak(80_000) < 1.1 * peak(8000)
+    # ten times the rows; how many stretches are in flight at a time is up to the threads, within a factor
+    assert peak(80_000) < 2.0 * peak(8000)
 
 
 # ------------------------------------------------------------------------- against a slow reader of the same format
