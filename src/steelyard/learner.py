@@ -34,7 +34,7 @@ class Learner(Ftrl):
         The exponent of ``schedule="power"``.
     radius : float, optional
         Keep the model in the ball ``||x|| <= radius``, intercept included (scalar metric). Where the ball binds, the
-        step is found numerically, in some 20 microseconds.
+        step is found numerically, which takes much longer.
     fit_intercept : bool
         Learn a constant feature.
     n_outputs : int
