@@ -56,6 +56,8 @@ class MixtureState(NamedTuple):
     """One row an output: losses of the mixture and of each expert (``kernels.layout.EVIDENCE`` and after)."""
     centered: NDArray[np.uint64]
     """Where the records of the centered features start, as many as ``clocks[CENTERED]`` says."""
+    dual: Array
+    """The sum of h*c*q, (features + 1) x outputs, c the mixture's slope: for the certificate."""
 
 
 class Mixture(OnlineLearner):
@@ -106,10 +108,11 @@ class Mixture(OnlineLearner):
         if self._labels == layout.PLAIN:
             clocks[layout.LOWEST], clocks[layout.HIGHEST] = -1.0, 1.0
         sums = np.zeros((self.n_outputs, layout.MIX_SUMS_SIZE))
-        return MixtureState(table, clocks, sums, lazy_zeros(n_features, np.uint64))
+        dual = lazy_zeros((n_features + 1) * self.n_outputs)
+        return MixtureState(table, clocks, sums, lazy_zeros(n_features, np.uint64), dual)
 
     def _record_arrays(self, state: MixtureState) -> list[NDArray[Any]]:
-        return [state.table.reshape(-1, self._record)]
+        return [state.table.reshape(-1, self._record), state.dual.reshape(-1, self.n_outputs)]
 
     def _snapshot(self, block: Block, state: Any) -> Snapshot | Journal:
         centered = state.centered[: int(state.clocks[layout.CENTERED])]
@@ -117,7 +120,7 @@ class Mixture(OnlineLearner):
         if block.dense:
             return Snapshot(block, self._record_arrays(state), others)
         always = np.append((centered // np.uint64(self._record)).astype(np.intp), block.n_features)
-        return Journal(block, state.table, self._record, self._stamps, always, others)
+        return Journal(block, self._record_arrays(state), self._stamps, always, others)
 
     # ----------------------------------------------------------------------------------------------------- learning
 
@@ -142,18 +145,22 @@ class Mixture(OnlineLearner):
         if own:
             params[0, layout.OWN :] = own
         longest = int(np.diff(block.indptr).max(initial=0))
-        room = 1 + longest + max(longest, int(state.clocks[layout.CENTERED]))
-        work = np.empty(layout.ROW_VECTORS * room + (layout.EXPERT_VECTORS + self.n_outputs) * EXPERTS)
+        resident = block.dense and self._resident(block, state, order)
+        room = block.n_features if resident else longest + max(longest, int(state.clocks[layout.CENTERED]))
+        room = (1 + room + 2 * EXPERTS) // EXPERTS * EXPERTS  # with the intercept, and whole vectors
+        outputs = (EXPERTS + 1) * self.n_outputs  # predictions and slopes
+        work = np.empty(layout.ROW_VECTORS * room + layout.EXPERT_VECTORS * EXPERTS + outputs)
+        singles = np.zeros((1 + 2 * (self.n_outputs if resident else 1)) * room, np.float32)
         config = np.empty(layout.MIX_CONFIG_SIZE)
         config[layout.MIX_KIND], config[layout.MIX_LABELS] = self._kind, self._labels
         config[layout.MIX_INTERCEPT], config[layout.MIX_DENSE] = self.fit_intercept, block.dense
         config[layout.MIX_CLASSES] = self.one_vs_rest
         config[layout.MIX_DELTA] = own[0] if self._labels == layout.CUT else 0.0
-        config[layout.MIX_WIDTH] = self._record
+        config[layout.MIX_WIDTH], config[layout.MIX_RESIDENT] = self._record, resident
         learn = get_kernel("learn_mixture", *block.types)
         rows = (*block.arrays, order, y if unit == 1.0 else y / unit, weight)
-        tables = (state.table, state.table.view(np.float64), state.sums, state.clocks, state.centered)
-        space = (np.empty(room, np.uint64), work)
+        tables = (state.table, state.table.view(np.float64), state.sums, state.clocks, state.centered, state.dual)
+        space = (np.empty(room, np.uint64), work, singles)
         journal = _NO_JOURNAL
         if isinstance(snapshot, Journal):
             journal = (snapshot.stamps, snapshot.records.reshape(-1), snapshot.features)
@@ -163,6 +170,17 @@ class Mixture(OnlineLearner):
             with np.errstate(over="ignore"):
                 loss *= self._loss_unit(state)
         return stopped
+
+    @staticmethod
+    def _resident(block: Block, state: MixtureState, order: NDArray[np.int64]) -> bool:
+        """Whether to work on all features of dense rows, those that are zero too: if the first row has few zeros.
+
+        Decided once, because it may change the last bits: rows give the same model in whatever blocks they come.
+        """
+        if state.clocks[layout.RESIDENT] == 0.0 and order.size:
+            first = block.data[int(block.indptr[order[0]]) :][: block.n_features]
+            state.clocks[layout.RESIDENT] = 1.0 if 4 * np.count_nonzero(first) >= first.size else -1.0
+        return bool(state.clocks[layout.RESIDENT] > 0.0)
 
     def _label_unit(self, state: MixtureState, y: Array, weight: Array, order: NDArray[np.int64]) -> float:
         """The power of two near the first label that is not zero: labels are measured in it, and so of any size."""

@@ -59,7 +59,7 @@ class Journal:
     Parameters
     ----------
     block : sparse rows that will be learned
-    table : the records, all of the same ``width``
+    records : a row of single and one of double precision for each feature, and for the intercept at their end
     stamps : bytes for each feature, all 0; taken from this list, and put back when they are so again
     always : records that rows may change without having them
     others : arrays that are kept whole
@@ -68,20 +68,19 @@ class Journal:
     def __init__(
         self,
         block: Block,
-        table: NDArray[np.float32],
-        width: int,
+        records: list[NDArray[Any]],
         stamps: list[NDArray[np.uint8]],
         always: NDArray[np.intp],
         others: list[NDArray[Any]],
     ) -> None:
-        self._records = table.view(np.float64).reshape(-1, width // 2)
+        self._parts = [view.view(np.float64) for view in records]
         self._others = [(array, array.copy()) for array in others]
         self._always = always
-        self._kept = self._records[self._always].copy()
+        self._kept = [part[self._always].copy() for part in self._parts]
         most = min(block.indices.size, block.n_features)
         self._home = stamps
         self.stamps = stamps.pop() if stamps else lazy_zeros(block.n_features, np.uint8)
-        self.records = scratch((most, width // 2), np.float64)
+        self.records = scratch((most, sum(part.shape[1] for part in self._parts)), np.float64)
         self.features = np.empty(most + 1, np.uint64)
         self.features[0] = 0
 
@@ -91,8 +90,11 @@ class Journal:
     def restore(self) -> None:
         """Put everything back."""
         features = self._features()
-        self._records[features] = self.records[: features.size]
-        self._records[self._always] = self._kept
+        start = 0
+        for part, kept in zip(self._parts, self._kept, strict=True):
+            part[features] = self.records[: features.size, start : start + part.shape[1]]
+            part[self._always] = kept
+            start += part.shape[1]
         for array, copy in self._others:
             array[...] = copy
 

@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from steelyard.kernels.compile import inline_jit, jit
-from steelyard.kernels.features import LARGE, RANGE, add_bounded, inverse_metrics
+from steelyard.kernels.features import LARGE, RANGE
 from steelyard.kernels.layout import (
     COUNTED_EXPERT_LOSS,
     COUNTED_LOSS,
@@ -25,6 +25,7 @@ from steelyard.kernels.layout import (
     LABEL_VARIANCE,
     LOG_WEIGHT,
     LOWEST,
+    MIX_FENCHEL,
     MIX_ROWS,
     MIX_SQUARED,
     MIXED_LOSS,
@@ -92,22 +93,6 @@ def label_scales(clocks, kind, labels, delta, label, h, seen, intercept, first_l
 
 
 @inline_jit
-def norms(table, row, count, sums_at, statistics):
-    """Fill in q r_1 and z r_2 of every feature of a row; returns sum q^2 r_1 and sum z^2 r_2."""
-    offsets, whole, z, first, second = row
-    norm1 = 0.0
-    norm2 = 0.0
-    for e in range(count):
-        at = offsets[e] + sums_at
-        v = np.float64(table[offsets[e] + statistics])
-        g, curve = np.float64(table[at]), np.float64(table[at + ONE])
-        first[e], second[e] = inverse_metrics(v, g, curve, whole[e], z[e])
-        norm1 += whole[e] * first[e]
-        norm2 += z[e] * second[e]
-    return norm1, norm2
-
-
-@inline_jit
 def count_losses(sums, c, kind, h, counted, loss, evidence, experts):
     """Add the losses of the round to those of the mixture and of every expert; returns the mean of c/slope."""
     _, value, _, ratio, pi, change, _, _ = experts
@@ -124,6 +109,22 @@ def count_losses(sums, c, kind, h, counted, loss, evidence, experts):
 
 
 @inline_jit
+def certify_round(sums, c, h, mixed, slope):
+    """Add h (loss + conjugate(slope)) = h * slope * p to the certificate; returns h * slope, by which the row enters it.
+
+    Fenchel-Young is an equality at the slope of the mixture's own prediction. Where that is beyond floats, so is the
+    bound, from then on.
+    """
+    push = h * slope
+    gap = push * mixed
+    if not abs(gap) < math.inf:
+        sums[c, MIX_FENCHEL] = math.inf
+        return 0.0
+    sums[c, MIX_FENCHEL] += gap
+    return push
+
+
+@inline_jit
 def set_changes(norm1, norm2, held, evidence, experts):
     """By how much every expert moves, for each unit of q r; not at all where it is ``held`` or retired."""
     a, _, slope, ratio, _, change, _, _ = experts
@@ -135,11 +136,13 @@ def set_changes(norm1, norm2, held, evidence, experts):
 
 
 @inline_jit
-def update_features(table, row, count, start, sums_at, change, steepness, curvature):
-    """Move the weights of every feature of a row, and add to its G and H."""
-    offsets, whole, z, first, second = row
+def move_weights(table, vectors, singles, count, start, sums_at, change, resident):
+    """Move the weights of every feature of a row; where it is not resident, its G and H go back to the record."""
+    offsets, first, second = vectors[0], vectors[8], vectors[9]
+    room = np.uint64(vectors[4].size)
     for e in range(count):
         add_lanes(table, offsets[e] + start, change, first[e], second[e])
-        at = offsets[e] + sums_at
-        add_bounded(table, at, steepness * whole[e] * whole[e])
-        add_bounded(table, at + ONE, curvature * z[e] * z[e])
+        if not resident:
+            at = offsets[e] + sums_at
+            table[at] = singles[room + np.uint64(e)]
+            table[at + ONE] = singles[room + room + np.uint64(e)]

@@ -18,9 +18,8 @@ import math
 import numpy as np
 
 from steelyard.kernels.compile import inline_jit, jit
-from steelyard.kernels.intrinsics import prefetch
 from steelyard.kernels.layout import CENTERED, EXPERTS, EXPONENT, HALF, OUTPUT_WIDTH, ZERO_POWER
-from steelyard.kernels.rows import ONE, ZERO, fetch
+from steelyard.kernels.rows import ONE
 
 WEIGHTS = np.uint64(EXPERTS)  # unsigned, as all positions in the table
 WIDTH_OF_OUTPUT = np.uint64(OUTPUT_WIDTH)
@@ -35,7 +34,7 @@ RANGE = 1e30  # of an expert's predictions, in units of the labels, and of the s
 
 
 @inline_jit
-def _wide(at):
+def wide_place(at):
     """Where n stands in double precision, and the mean after it, for statistics that start ``at``."""
     return (at >> ONE) + ONE
 
@@ -73,7 +72,7 @@ def grown_weight(weight, h):
 def observe(table, doubles, base, size, q, h, seen, after, centering, powers):
     """Let a feature's statistics take in q; returns q and z in the feature's unit, and whether it is centered."""
     at = base + size * WIDTH_OF_OUTPUT
-    wide = _wide(at)
+    wide = wide_place(at)
     if h == 0.0:
         z = q * powers[ZERO_POWER + int(table[at + _EXPONENT])]
         return z, z, False
@@ -117,7 +116,7 @@ def observe(table, doubles, base, size, q, h, seen, after, centering, powers):
 def _drop_center(table, doubles, base, last, size, powers):
     """Take a feature's center away: the intercept takes -mean * x over from the experts who read z."""
     at = base + size * WIDTH_OF_OUTPUT
-    wide = _wide(at)
+    wide = wide_place(at)
     center = doubles[wide + ONE]
     doubles[wide + ONE] = math.nan
     if table[at] == 0.0 and center != 0.0:
@@ -136,28 +135,15 @@ def _drop_center(table, doubles, base, last, size, powers):
 
 
 @jit
-def observe_missing(table, doubles, centered, clocks, last, size, h, seen, after, powers, offsets, whole, z, count):
-    """Centered features that the row lacks are zero in it: z = -mean. Returns the new ``count`` of features.
-
-    One that varies by more than its mean is zero too often to be worth it, and loses its center.
-    """
-    i = 0
-    while i < int(clocks[CENTERED]):
-        base = centered[i]
-        at = base + size * WIDTH_OF_OUTPUT
-        wide = _wide(at)
-        if doubles[wide] == seen:
-            whole[count], z[count], _ = observe(table, doubles, base, size, 0.0, h, seen, after, True, powers)
-            mean = doubles[wide + ONE] * powers[ZERO_POWER + int(table[at + _EXPONENT])]
-            if table[at] >= mean * mean:
-                _drop_center(table, doubles, base, last, size, powers)
-                clocks[CENTERED] -= 1.0
-                centered[i] = centered[int(clocks[CENTERED])]
-                continue
-            offsets[count] = base
-            count += 1
-        i += 1
-    return count
+def drop_center_at_zero(table, doubles, base, last, size, powers):
+    """Whether a centered feature has lost its center at a zero: one that varies by more than its mean is zero too often
+    to be worth it."""
+    at = base + size * WIDTH_OF_OUTPUT
+    mean = doubles[wide_place(at) + ONE] * powers[ZERO_POWER + int(table[at + _EXPONENT])]
+    if table[at] < mean * mean:
+        return False
+    _drop_center(table, doubles, base, last, size, powers)
+    return True
 
 
 @jit
@@ -166,83 +152,23 @@ def predict_centered(table, doubles, centered, clocks, size, p, powers):
     for i in range(int(clocks[CENTERED])):
         base = centered[i]
         at = base + size * WIDTH_OF_OUTPUT
-        mean = doubles[_wide(at) + ONE] * powers[ZERO_POWER + int(table[at + _EXPONENT])]
+        mean = doubles[wide_place(at) + ONE] * powers[ZERO_POWER + int(table[at + _EXPONENT])]
         for k in range(size * WEIGHTS):
             if k % WEIGHTS >= READ_Q:
                 p[k] += -mean * table[base + k]
 
 
-@inline_jit
-def inverse_metrics(v, g, h, q, z):
-    """(q r_1, z r_2) of a feature."""
-    if v == 0.0:
-        return 0.0, 0.0
-    u = v + (q - z) * (q - z)
-    root = math.sqrt(u * (EPSILON * u + g))
-    both = 1.0 / (root * (v + h))  # one division; in the feature's unit, nothing overflows
-    return q * ((v + h) * both), z * (root * both)
-
-
-@inline_jit
-def add_bounded(table, at, amount):
-    """Add to a sum; an overflow leaves it as it is."""
-    if table[at] + amount < RANGE:
-        table[at] += amount
-
-
 @jit
-def keep_record(doubles, base, width, stamps, feature, copies, copied):
-    """Copy a record that is about to change for the first time; see ``mixture.learn_mixture``."""
+def keep_record(doubles, dual, base, width, size, stamps, feature, copies, copied):
+    """Copy what a feature owns, before its first change; see ``mixture.learn_mixture``."""
     if stamps[feature] == 0:
         stamps[feature] = 1
         saved = copied[0]
         copied[saved + ONE] = feature
         copied[0] = saved + ONE
-        start, to = base >> ONE, saved * (width >> ONE)
-        for j in range(width >> ONE):
+        half = width >> ONE
+        start, to = base >> ONE, saved * (half + size)
+        for j in range(half):
             copies[to + j] = doubles[start + j]
-
-
-@inline_jit
-def rows_ahead(data, indices, indptr, order, i, dense):
-    """Where the next sparse row stands; the one after it is fetched."""
-    if dense or i + 1 >= order.size:
-        return ZERO, ZERO
-    if i + 2 < order.size:
-        fetch(data, indices, indptr, order[i + 2])
-    return indptr[order[i + 1]], indptr[order[i + 1] + 1]
-
-
-@inline_jit
-def observe_row(row, ahead, seen, after, intercept, records, features, journal):
-    """Let the features of a row take in its values; returns how many there are, how many of them are centered, and
-    the sum of their squares.
-
-    Records of the row ``ahead`` are fetched one by one on the way: all at once, they would wait in line.
-    """
-    data, indices, lo, hi, dense, h = row
-    table, doubles, width, size, powers = records
-    offsets, whole, z, _, _ = features
-    stamps, copies, copied = journal
-    next_lo, next_hi = ahead
-    keeping = stamps.size > 0 and h > 0.0
-    count = 0
-    full = 0
-    sum_of_squares = 0.0
-    for e in range(lo, hi):
-        if next_lo < next_hi:
-            prefetch(table, np.uint64(indices[next_lo]) * width)
-            next_lo += ONE
-        q = np.float64(data[e])
-        if not abs(q) <= TINY:
-            base = (e - lo if dense else np.uint64(indices[e])) * width
-            if keeping:
-                keep_record(doubles, base, width, stamps, np.uint64(indices[e]), copies, copied)
-            whole[count], z[count], is_centered = observe(
-                table, doubles, base, size, q, h, seen, after, intercept, powers
-            )
-            offsets[count] = base
-            count += 1
-            full += int(is_centered)
-            sum_of_squares += q * q
-    return count, full, sum_of_squares
+        for c in range(size):
+            copies[to + half + c] = dual[feature * size + c]

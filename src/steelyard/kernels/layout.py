@@ -97,8 +97,8 @@ MOST_EXPONENT = 1040  # of a feature's unit; with what a step may add, ``powers`
 MOST_VARIANCE = 1e6  # in that unit, where it is at most 4 and a little more
 
 # ``work``: vectors of the features of a row, then vectors of EXPERTS numbers, then the predictions of every output.
-ROW_VECTORS = 4
-EXPERT_VECTORS = 8  # a, value, slope, ratio, share, change, room, zeros
+ROW_VECTORS = 8  # q, n, mean, inverse, whole, z, first, second
+EXPERT_VECTORS = 9  # a, value, slope, ratio, share, change, room, zeros, norms
 
 # ``config``.
 (
@@ -109,8 +109,9 @@ EXPERT_VECTORS = 8  # a, value, slope, ratio, share, change, room, zeros
     MIX_CLASSES,
     MIX_DELTA,  # where the Huber loss is cut, in the labels' unit
     MIX_WIDTH,  # numbers of a record
+    MIX_RESIDENT,  # whether the features of dense rows stay in the vectors for the whole block
     MIX_CONFIG_SIZE,
-) = range(8)
+) = range(9)
 MIX_CONVEX, MIX_LOGISTIC, MIX_SQUARED = range(3)
 PLAIN, PROPORTIONAL, UNIT, CUT = range(4)
 
@@ -126,8 +127,9 @@ PLAIN, PROPORTIONAL, UNIT, CUT = range(4)
     LOWEST,
     HIGHEST,
     LABEL_UNIT,  # the power of two that labels are measured in, 0 before one is known (Python's business)
+    RESIDENT,  # 1 where dense rows are worked on with all their features, -1 where not, 0 before the first (Python's too)
     MIX_CLOCKS_SIZE,
-) = range(11)
+) = range(12)
 
 # ``sums``, one row an output; those of experts have EXPERTS columns.
 EVIDENCE = 0  # of each expert: counted weight times loss; inf where it is retired
@@ -136,7 +138,8 @@ MIXED_LOSS = EXPERT_LOSS + EXPERTS  # the same of the mixture
 COUNTED_LOSS = MIXED_LOSS + 1  # counted weight times the mixture's loss
 MIXING_COST = COUNTED_LOSS + 1  # of AdaHedge: what the mixture lost to mixing
 COUNTED_EXPERT_LOSS = MIXING_COST + 1  # of each expert: counted weight times loss; evidence keeps labels in their range
-MIX_SUMS_SIZE = COUNTED_EXPERT_LOSS + EXPERTS
+MIX_FENCHEL = COUNTED_EXPERT_LOSS + EXPERTS  # weight times slope times prediction of the mixture: C of its certificate
+MIX_SUMS_SIZE = MIX_FENCHEL + 1
 
 # ------------------------------------------------------------------------------------------------ the LIBSVM parser
 

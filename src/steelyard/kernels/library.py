@@ -113,8 +113,9 @@ def get_kernel(name: str, data: str = "f8", indices: str = "u4") -> Any:
     loss = (types.intp, types.intp, _matrix, _reals)  # step, conjugate, params, eta0
     state = (_vector, _matrix, _matrix, _vector)  # table, clocks, sums, dual
     learner = (*loss, *rows, *_targets, *state, _reals, _vector, _vector, _vector)
-    tables = (types.float32[::1], _vector, _matrix, _vector, types.uint64[::1])  # table twice, sums, clocks, centered
-    room = (types.uint64[::1], _vector)
+    singles = types.float32[::1]
+    tables = (singles, _vector, _matrix, _vector, types.uint64[::1], _vector)  # table twice, sums, clocks, centered, dual
+    room = (types.uint64[::1], _vector, singles)
     journal = (types.uint8[::1], _vector, types.uint64[::1])
     signatures = {
         "learn_mixture": types.intp(

@@ -110,7 +110,7 @@ def _aggregate(pi, p, low, high, rate, scratch):
 
 
 # Each of these takes a label and what the experts predict, writes every expert's loss, slope and c/slope, and returns
-# the mixture's prediction, its loss, and what the row adds to G and H.
+# the mixture's prediction, its loss and slope there, and what the row adds to G and H.
 
 
 @jit
@@ -124,7 +124,7 @@ def mix_logistic(step, params, label, largest, evidence, p, experts):
         change[k] = label * p[k]
     mixed = label * (_log_mean(pi, value, change, scratch) - loss)
     sigma = -math.expm1(-loss)
-    return mixed, loss, sigma * sigma, sigma * (1.0 - sigma)
+    return mixed, loss, -label * sigma, sigma * sigma, sigma * (1.0 - sigma)
 
 
 @jit
@@ -143,7 +143,7 @@ def mix_squared(label, low, high, first_row, moved, scale, largest, counted, evi
         slope[k] = p[k] + moved - label
     decay_lanes(a, 0, ratio)
     steepness = (mixed - label) / scale if scale > 0.0 else 0.0
-    return mixed, loss, steepness * steepness, 1.0
+    return mixed, loss, mixed - label, steepness * steepness, 1.0
 
 
 @jit
@@ -160,7 +160,7 @@ def mix_convex(step, params, label, scale, counted, cost, evidence, p, experts):
     loss, gradient, _, _ = call_step(step, mixed, label, 0.0, params, 0)
     steepness = (gradient / scale) * (gradient / scale) if scale > 0.0 else 0.0
     if loss == math.inf:
-        return mixed, loss, steepness, steepness, math.inf
+        return mixed, loss, gradient, steepness, steepness, math.inf
     least = math.inf
     for k in range(EXPERTS):
         if pi[k] > 0.0:
@@ -176,4 +176,4 @@ def mix_convex(step, params, label, scale, counted, cost, evidence, p, experts):
             first = min(first, evidence[k])
             second = min(second, evidence[k] + counted * value[k])
         soft = second - first if second < math.inf else 0.0
-    return mixed, loss, steepness, steepness, max(0.0, counted * loss - soft)
+    return mixed, loss, gradient, steepness, steepness, max(0.0, counted * loss - soft)

@@ -12,9 +12,9 @@ An expert of rate eta plays p = <x, z>, takes a = eta h sum z^2 r, c = update(p,
 (with q in place of z for the first four). The slope g is the mixture's. What a row adds to G and H shrinks with c/g, so
 that a large weight, of which the flow needs only the first part, does not use up the rates.
 
-``features`` has the records of the features, ``experts`` what a round does to the eight, ``mixing`` the three ways of
-mixing. The last record is the intercept's,
-whose z is 1.
+``features`` has the records of the features, ``statistics`` how they come into vectors and back, ``vectors`` what is done
+to them there, ``experts`` what a round does to the eight, ``mixing`` the three ways of mixing. The last record is the
+intercept's, whose z is 1.
 """
 
 from __future__ import annotations
@@ -24,24 +24,15 @@ import math
 import numpy as np
 
 from steelyard.kernels.experts import (
+    certify_round,
     count_losses,
     counted_weight,
     label_scales,
-    norms,
+    move_weights,
     retire_and_clip,
     set_changes,
-    update_features,
 )
-from steelyard.kernels.features import (
-    LARGE,
-    WEIGHTS,
-    WIDTH_OF_OUTPUT,
-    grown_weight,
-    observe_missing,
-    observe_row,
-    predict_centered,
-    rows_ahead,
-)
+from steelyard.kernels.features import LARGE, TINY, WEIGHTS, grown_weight, predict_centered
 from steelyard.kernels.layout import (
     CENTERED,
     EVIDENCE,
@@ -59,6 +50,7 @@ from steelyard.kernels.layout import (
     MIX_KIND,
     MIX_LABELS,
     MIX_LOGISTIC,
+    MIX_RESIDENT,
     MIX_ROWS,
     MIX_SEEN,
     MIX_SQUARED,
@@ -68,8 +60,19 @@ from steelyard.kernels.layout import (
     ROW_VECTORS,
 )
 from steelyard.kernels.mixing import mix_convex, mix_logistic, mix_squared
-from steelyard.kernels.rows import ONE, TWO
-from steelyard.kernels.steps.lanes import dot_lanes
+from steelyard.kernels.rows import EIGHT, ONE, TWO, ZERO, add_outputs, dense_add, sparse_add
+from steelyard.kernels.statistics import (
+    copy_row,
+    gather_row,
+    observe_missing,
+    observe_vectors,
+    put_all_back,
+    read_values,
+    rows_ahead,
+    take_all,
+    take_sums,
+)
+from steelyard.kernels.vectors import dot_lanes, grow_lanes, metric_lanes
 
 
 def learn_mixture(
@@ -86,11 +89,13 @@ def learn_mixture(
     sums,
     clocks,
     centered,
+    dual,
     config,
     rates,
     powers,
     offsets,
     work,
+    singles,
     stamps,
     copies,
     copied,
@@ -99,8 +104,9 @@ def learn_mixture(
 ):
     """Learn the rows in ``order``: like ``single.learn``, for the mixture.
 
-    ``doubles`` is the memory of ``table`` seen in double precision, ``rates`` are those of the experts, ``powers`` has
-    2^-k, and ``offsets`` and ``work`` have room for the longest row.
+    ``doubles`` is the memory of ``table`` seen in double precision, ``dual`` the sum of h c q for each feature and
+    output, ``rates`` are those of the experts, ``powers`` has 2^-k; ``offsets``, ``work`` and ``singles`` have room for
+    the longest row, or for all features where they are resident.
 
     Where ``stamps`` is not empty, the first change of a feature's record is preceded by a copy of it: the copies go to
     ``copies``, the features to ``copied[1:]`` and their number to ``copied[0]``. A stamp is 1 where a feature has been
@@ -108,14 +114,27 @@ def learn_mixture(
     """
     kind, labels = int(config[MIX_KIND]), int(config[MIX_LABELS])
     intercept, dense, classes = config[MIX_INTERCEPT] != 0.0, config[MIX_DENSE] != 0.0, config[MIX_CLASSES] != 0.0
+    resident = config[MIX_RESIDENT] != 0.0
     size = np.uint64(sums.shape[0])
-    statistics = size * WIDTH_OF_OUTPUT
     width = np.uint64(config[MIX_WIDTH])
     last = np.uint64(table.size) - width
+    n_features = np.int64(last // width)
     room = offsets.size
-    features = (offsets, work[:room], work[room : 2 * room], work[2 * room : 3 * room], work[3 * room : 4 * room])
+    v = singles[:room]
+    vectors = (  # slices, since a kernel cannot return arrays from a function
+        offsets,
+        work[:room],
+        work[room : 2 * room],
+        work[2 * room : 3 * room],
+        v,
+        work[3 * room : 4 * room],
+        work[4 * room : 5 * room],
+        work[5 * room : 6 * room],
+        work[6 * room : 7 * room],
+        work[7 * room : 8 * room],
+    )
     rest = work[ROW_VECTORS * room :]
-    experts = (  # slices, since a kernel cannot return arrays from a function
+    experts = (
         rest[:EXPERTS],
         rest[EXPERTS : 2 * EXPERTS],
         rest[2 * EXPERTS : 3 * EXPERTS],
@@ -125,38 +144,50 @@ def learn_mixture(
         rest[6 * EXPERTS : 7 * EXPERTS],
         rest[7 * EXPERTS : 8 * EXPERTS],
     )
-    whole, z = features[1], features[2]
-    a, change, zeros = experts[0], experts[5], experts[7]
-    p_all = rest[EXPERT_VECTORS * EXPERTS :]
+    q, whole, z, first, second = vectors[1], vectors[6], vectors[7], vectors[8], vectors[9]
+    a, change, zeros, norms = experts[0], experts[5], experts[7], rest[8 * EXPERTS : 9 * EXPERTS]
+    p_all = rest[EXPERT_VECTORS * EXPERTS : (EXPERT_VECTORS + sums.shape[0]) * EXPERTS]
+    slopes = rest[(EXPERT_VECTORS + sums.shape[0]) * EXPERTS :]
     zeros[:] = 0.0
-    journal = (stamps, copies, copied)
+    journal = (stamps, copies, copied, dual)
     records = (table, doubles, width, size, powers)
+    present = n_features + 1 if intercept else n_features  # where features are resident
+    if resident:
+        take_all(records, vectors, singles, n_features, present)
     for i in range(order.size):
         row = order[i]
         h = weight[row]
         lo, hi = indptr[row], indptr[row + 1]
         seen = clocks[MIX_SEEN]
         after = grown_weight(seen, h)
-        ahead = rows_ahead(data, indices, indptr, order, i, dense)
-        count, full, sum_of_squares = observe_row(
-            (data, indices, lo, hi, dense, h), ahead, seen, after, intercept, records, features, journal
-        )
+        if resident:
+            count = n_features
+            sum_of_squares = copy_row(data, lo, q, count)
+        else:
+            ahead = rows_ahead(data, indices, indptr, order, i, dense)
+            count, sum_of_squares = gather_row((data, indices, lo, hi, dense, h), ahead, records, vectors, journal)
         if not sum_of_squares < math.inf:
             return i
         p_all[:] = 0.0
         if h == 0.0:
+            if resident:
+                put_all_back(records, vectors, singles, n_features, present)
+            read_values(vectors, count)
             predict_centered(table, doubles, centered, clocks, size, p_all, powers)
-        elif seen == 0.0:
-            clocks[CENTERED] = full
-            for e in range(full):
-                centered[e] = offsets[e]
-        elif full < clocks[CENTERED]:
-            count = observe_missing(
-                table, doubles, centered, clocks, last, size, h, seen, after, powers, offsets, whole, z, count
+        else:
+            full = observe_vectors(
+                records, vectors, singles, centered, clocks, last, count, h, seen, after, intercept, resident
             )
+            if seen == 0.0 and intercept:
+                for e in range(count):
+                    if not abs(q[e]) <= TINY:
+                        centered[int(clocks[CENTERED])] = offsets[e]
+                        clocks[CENTERED] += 1.0
+            elif not resident and full < clocks[CENTERED]:
+                count = observe_missing(records, vectors, centered, clocks, last, count, h, seen, after)
         if intercept:
             offsets[count] = last
-            z[count] = whole[count] = 1.0
+            v[count] = z[count] = whole[count] = 1.0
             count += 1
 
         counted, logarithm = counted_weight(clocks, h)
@@ -168,28 +199,35 @@ def learn_mixture(
             if classes:
                 label = 1.0 if label == c else -1.0
             start, sums_at = c * WEIGHTS, size * WEIGHTS + TWO * c
+            held_at = room * (1 + 2 * int(c)) if resident else room
+            if not resident:
+                take_sums(records, vectors, singles, c, count)
+            grown, curve = singles[held_at : held_at + room], singles[held_at + room : held_at + 2 * room]
+            for e in range(ZERO, np.uint64(count), EIGHT):
+                metric_lanes((v, grown, curve, whole, z, first, second), e)
             p = p_all[c * WEIGHTS : (c + ONE) * WEIGHTS]
-            dot_lanes(table, offsets, start, whole, z, count, p)
+            dot_lanes(table, offsets, start, (whole, z, first, second), count, p, norms)
             evidence = sums[c, EVIDENCE : EVIDENCE + EXPERTS]
             retire_and_clip(clocks, kind, labels, evidence, p)
             moved, scale, speed = label_scales(
                 clocks, kind, labels, config[MIX_DELTA], label, h, seen, intercept, first_label
             )
-            norm1, norm2 = norms(table, features, count, sums_at, statistics)
             for k in range(HALF):
-                a[k] = min(rates[k] * speed * h * norm1, LARGE)
-                a[HALF + k] = min(rates[HALF + k] * speed * h * norm2, LARGE)
+                a[k] = min(rates[k] * speed * h * norms[0], LARGE)
+                a[HALF + k] = min(rates[HALF + k] * speed * h * norms[1], LARGE)
 
             # every expert's step, the mixture's prediction and its loss
             if kind == MIX_LOGISTIC:
-                mixed, loss, steepness, curvature = mix_logistic(step, params, label, largest, evidence, p, experts)
+                mixed, loss, slope, steepness, curvature = mix_logistic(
+                    step, params, label, largest, evidence, p, experts
+                )
             elif kind == MIX_SQUARED:
                 first_row = labels != PLAIN and not clocks[MIX_ROWS] > 0.0
-                mixed, loss, steepness, curvature = mix_squared(
+                mixed, loss, slope, steepness, curvature = mix_squared(
                     label, low, high, first_row, moved, scale, largest, counted, evidence, p, experts
                 )
             else:
-                mixed, loss, steepness, curvature, cost = mix_convex(
+                mixed, loss, slope, steepness, curvature, cost = mix_convex(
                     step, params, label, scale, counted, sums[c, MIXING_COST], evidence, p, experts
                 )
                 if h > 0.0:
@@ -198,14 +236,24 @@ def learn_mixture(
             losses[np.uint64(i) * size + c] = loss
             if h == 0.0:
                 continue
+            slopes[c] = certify_round(sums, c, h, mixed, slope)
             shrink = count_losses(sums, c, kind, h, counted, loss, evidence, experts)
             held = labels != PLAIN and kind != MIX_SQUARED and first_label  # the offset takes it
-            set_changes(norm1, norm2, held, evidence, experts)
-            steepness *= h * shrink
-            curvature *= h * shrink
-            update_features(table, features, count, start, sums_at, change, steepness, curvature)
+            set_changes(norms[0], norms[1], held, evidence, experts)
+            for e in range(ZERO, np.uint64(count), EIGHT):
+                grow_lanes((grown, curve, whole, z), e, steepness * (h * shrink), curvature * (h * shrink))
+            move_weights(table, vectors, singles, count, start, sums_at, change, resident)
         if h == 0.0:
             continue
+        if size > ONE:
+            add_outputs(data, indices, lo, hi, dual, slopes, dense)
+        elif dense:
+            dense_add(data, lo, hi, dual, slopes[0])
+        else:
+            sparse_add(data, indices, lo, hi, dual, slopes[0])
+        if intercept:
+            for c in range(size):
+                dual[dual.size - size + c] += slopes[c]
         clocks[MIX_SEEN] = after
         clocks[MIX_ROWS] += 1.0
         clocks[LOG_WEIGHT] += logarithm
@@ -213,4 +261,6 @@ def learn_mixture(
         if labels != PLAIN:
             clocks[LOWEST] = min(low, y[row]) if clocks[MIX_ROWS] > 1.0 else y[row]
             clocks[HIGHEST] = max(high, y[row]) if clocks[MIX_ROWS] > 1.0 else y[row]
+    if resident:
+        put_all_back(records, vectors, singles, n_features, present)
     return -1

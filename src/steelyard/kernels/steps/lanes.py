@@ -93,6 +93,9 @@ class Lanes:
         chosen = self.builder.fcmp_ordered(sign, self.value, self.like(bound))
         return self._new(self.builder.select(chosen, self.like(yes), self.like(no)))
 
+    def root(self) -> Lanes:
+        return self._call("llvm.sqrt")
+
     def at_most(self, bound: Any) -> Lanes:
         return self.where("<", bound, self, bound)
 
@@ -226,40 +229,22 @@ def decay_lanes(typingctx: Any, a: Any, at: Any, ratio: Any) -> Any:
     return signature, codegen
 
 
-def _load_singles(builder: Any, data: Any, index: Any) -> Lanes:
+def load_singles(builder: Any, data: Any, index: Any) -> Lanes:
+    """Eight numbers of an array of single precision."""
     place = builder.bitcast(builder.gep(data, [index]), _singles.as_pointer())
     return Lanes(builder, builder.fpext(builder.load(place, align=4), _doubles))
 
 
-def _halves(builder: Any, first: Any, second: Any) -> Lanes:
+def store_singles(builder: Any, data: Any, index: Any, what: Lanes) -> None:
+    """Write them to an array of single precision."""
+    place = builder.bitcast(builder.gep(data, [index]), _singles.as_pointer())
+    builder.store(builder.fptrunc(what.value, _singles), place, align=4)
+
+
+def halves(builder: Any, first: Any, second: Any) -> Lanes:
     """The one number in four lanes, the other in four."""
     pattern = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * (LANES // 2) + [LANES] * (LANES // 2))
     return Lanes(builder, builder.shuffle_vector(spread(builder, first).value, spread(builder, second).value, pattern))
-
-
-@intrinsic
-def dot_lanes(typingctx: Any, table: Any, offsets: Any, shift: Any, q: Any, z: Any, size: Any, out: Any) -> Any:
-    """``out[:8] += sum over e < size of factor * table[offsets[e] + shift :][:8]``; the table is of single precision.
-
-    The factor is ``q[e]`` in four lanes and ``z[e]`` in four.
-    """
-    signature = types.void(table, offsets, types.uint64, q, z, types.intp, out)
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        data, places, firsts, seconds, target = (
-            array_data(context, builder, sig.args[i], args[i]) for i in (0, 1, 3, 4, 6)
-        )
-        start = ir.Constant(_word, 0)
-        total = cgutils.alloca_once_value(builder, load(builder, target, start).value)
-        with cgutils.for_range(builder, args[5]) as loop:
-            factor = _halves(builder, *(builder.load(builder.gep(each, [loop.index])) for each in (firsts, seconds)))
-            at = builder.add(builder.load(builder.gep(places, [loop.index])), args[2])
-            weights = _load_singles(builder, data, at)
-            builder.store(weights.times_plus(factor, Lanes(builder, builder.load(total))).value, total)
-        store(builder, target, start, Lanes(builder, builder.load(total)))
-        return context.get_dummy_value()
-
-    return signature, codegen
 
 
 @intrinsic
@@ -273,7 +258,7 @@ def add_lanes(typingctx: Any, table: Any, at: Any, change: Any, first: Any, seco
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         data, changes = (array_data(context, builder, sig.args[i], args[i]) for i in (0, 2))
         change = load(builder, changes, ir.Constant(_word, 0))
-        moved = change.times_plus(_halves(builder, *args[3:]), _load_singles(builder, data, args[1]))
+        moved = change.times_plus(halves(builder, *args[3:]), load_singles(builder, data, args[1]))
         place = builder.bitcast(builder.gep(data, [args[1]]), _singles.as_pointer())
         builder.store(builder.fptrunc(moved.at_most(1e30).at_least(-1e30).value, _singles), place, align=4)
         return context.get_dummy_value()

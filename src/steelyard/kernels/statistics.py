@@ -1,0 +1,232 @@
+"""The statistics of a row's features on their way: from records to vectors, through a row, and back.
+
+Sparse rows bring the statistics of their features from the records and take them back. Dense rows without many zeros
+are ``resident``: all features stay in the vectors for a whole block. Both come to the same numbers, to the bit.
+
+``vectors`` is (offsets, q, n, mean, v, inverse, whole, z, first, second), see ``kernels.vectors``; ``offsets`` says
+where the features' records start. ``singles`` has v first and then, for each output, G and H of all features; in
+rows that are not resident, those of one output at a time. Other arguments: see ``features``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from steelyard.kernels.compile import inline_jit, jit
+from steelyard.kernels.features import (
+    TINY,
+    WEIGHTS,
+    WIDTH_OF_OUTPUT,
+    drop_center_at_zero,
+    keep_record,
+    observe,
+    wide_place,
+)
+from steelyard.kernels.intrinsics import prefetch, trailing_zeros
+from steelyard.kernels.layout import CENTERED, ZERO_POWER
+from steelyard.kernels.rows import EIGHT, ONE, TWO, ZERO, fetch
+from steelyard.kernels.vectors import observe_lanes
+
+_LOWEST_EIGHT = np.uint64(255)
+
+
+@inline_jit
+def rows_ahead(data, indices, indptr, order, i, dense):
+    """Where the next sparse row stands; the one after it is fetched."""
+    if dense or i + 1 >= order.size:
+        return ZERO, ZERO
+    if i + 2 < order.size:
+        fetch(data, indices, indptr, order[i + 2])
+    return indptr[order[i + 1]], indptr[order[i + 1] + 1]
+
+
+@inline_jit
+def _take(records, vectors, e, base):
+    """Read the statistics of a feature into the vectors."""
+    table, doubles, _, size, powers = records
+    _, _, n, mean, v, inverse, _, _, _, _ = vectors
+    at = base + size * WIDTH_OF_OUTPUT
+    wide = wide_place(at)
+    n[e], mean[e] = doubles[wide], doubles[wide + ONE]
+    v[e] = table[at]
+    inverse[e] = powers[ZERO_POWER + int(table[at + ONE])]
+
+
+@inline_jit
+def _put_back(records, vectors, e):
+    """Write the statistics of a feature to its record."""
+    table, doubles, _, size, _ = records
+    offsets, _, n, mean, v, _, _, _, _, _ = vectors
+    at = offsets[e] + size * WIDTH_OF_OUTPUT
+    wide = wide_place(at)
+    doubles[wide], doubles[wide + ONE] = n[e], mean[e]
+    table[at] = v[e]
+
+
+@inline_jit
+def take_sums(records, vectors, singles, c, count):
+    """Read G and H of an output for the features of a row that is not resident."""
+    table, _, _, size, _ = records
+    offsets, v = vectors[0], vectors[4]
+    room = np.uint64(v.size)
+    at = size * WEIGHTS + TWO * c
+    for e in range(np.uint64(count)):
+        singles[room + e] = table[offsets[e] + at]
+        singles[room + room + e] = table[offsets[e] + at + ONE]
+
+
+@jit
+def _move_sums(records, vectors, singles, e, back):
+    """Read G and H of all outputs of a resident feature, or write them ``back``."""
+    table, _, _, size, _ = records
+    offsets, v = vectors[0], vectors[4]
+    room = np.uint64(v.size)
+    at = offsets[e] + size * WEIGHTS
+    for k in range(TWO * size):
+        place = room * (k + ONE) + np.uint64(e)
+        if back:
+            table[at + k] = singles[place]
+        else:
+            singles[place] = table[at + k]
+
+
+@jit
+def take_all(records, vectors, singles, features, count):
+    """Bring all ``features`` into the vectors: they become resident. Where ``count`` is larger, the intercept too."""
+    offsets, q, n, _, _, _, _, _, _, _ = vectors
+    for e in range(count):
+        offsets[e] = np.uint64(e) * records[2]
+        _take(records, vectors, e, offsets[e])
+        _move_sums(records, vectors, singles, e, False)
+    q[features:] = 0.0  # what is beyond the features takes in nothing
+    n[features:] = -1.0
+
+
+@jit
+def put_all_back(records, vectors, singles, features, count):
+    """Bring everything that is resident back to the records; the intercept has no statistics."""
+    for e in range(count):
+        if e < features:
+            _put_back(records, vectors, e)
+        _move_sums(records, vectors, singles, e, True)
+
+
+@inline_jit
+def gather_row(row, ahead, records, vectors, journal):
+    """Bring the features of a row into the vectors; returns how many there are, and the sum of their squares.
+
+    Records of the row ``ahead`` are fetched one by one on the way: all at once, they would wait in line.
+    """
+    data, indices, lo, hi, dense, h = row
+    table, doubles, width, size, _ = records
+    offsets, q, n, _, _, _, _, _, _, _ = vectors
+    stamps, copies, copied, dual = journal
+    next_lo, next_hi = ahead
+    keeping = stamps.size > 0 and h > 0.0
+    count = 0
+    sum_of_squares = 0.0
+    for e in range(lo, hi):
+        if next_lo < next_hi:
+            prefetch(table, np.uint64(indices[next_lo]) * width)
+            prefetch(dual, np.uint64(indices[next_lo]) * size)
+            next_lo += ONE
+        value = np.float64(data[e])
+        sum_of_squares += value * value
+        if not abs(value) <= TINY:
+            base = (e - lo if dense else np.uint64(indices[e])) * width
+            if keeping:
+                keep_record(doubles, dual, base, width, size, stamps, np.uint64(indices[e]), copies, copied)
+            offsets[count] = base
+            q[count] = value
+            _take(records, vectors, count, base)
+            count += 1
+    for e in range(count, count + 8):  # the last eight are filled up
+        q[e], n[e] = 0.0, -1.0
+    return count, sum_of_squares
+
+
+@inline_jit
+def copy_row(data, lo, q, count):
+    """Bring the values of a dense row into the vectors; returns the sum of their squares."""
+    sum_of_squares = 0.0
+    for j in range(count):
+        value = np.float64(data[lo + np.uint64(j)])
+        q[j] = value
+        sum_of_squares += value * value
+    return sum_of_squares
+
+
+@jit
+def _settle(records, vectors, singles, centered, clocks, last, e, h, seen, after, centering, resident):
+    """What ``observe_lanes`` leaves: one feature, by way of its record."""
+    table, doubles, _, size, powers = records
+    offsets, q, _, _, _, _, whole, z, _, _ = vectors
+    base = offsets[e]
+    if resident:
+        _put_back(records, vectors, e)
+        _move_sums(records, vectors, singles, e, True)
+    if not abs(q[e]) <= TINY:
+        whole[e], z[e], _ = observe(table, doubles, base, size, q[e], h, seen, after, centering, powers)
+    else:
+        whole[e], z[e], _ = observe(table, doubles, base, size, 0.0, h, seen, after, True, powers)
+        if drop_center_at_zero(table, doubles, base, last, size, powers):
+            whole[e] = z[e] = 0.0
+            for i in range(int(clocks[CENTERED])):
+                if centered[i] == base:
+                    clocks[CENTERED] -= 1.0
+                    centered[i] = centered[int(clocks[CENTERED])]
+                    break
+    _take(records, vectors, e, base)
+    if resident:
+        _move_sums(records, vectors, singles, e, False)
+
+
+@inline_jit
+def observe_vectors(records, vectors, singles, centered, clocks, last, count, h, seen, after, centering, resident):
+    """Let the features of a row take in its values; returns how many of those that are there are centered."""
+    _, q, n, mean, v, inverse, whole, z, _, _ = vectors
+    full = 0
+    for e in range(ZERO, np.uint64(count), EIGHT):
+        result = observe_lanes(q, n, mean, v, inverse, whole, z, e, h, seen, after, centering)
+        full += int(result >> EIGHT)
+        rare = result & _LOWEST_EIGHT
+        while rare != ZERO:
+            place = int(e + trailing_zeros(rare))
+            _settle(
+                records, vectors, singles, centered, clocks, last, place, h, seen, after, centering, resident
+            )
+            rare &= rare - ONE
+    if not resident:
+        for e in range(count):
+            _put_back(records, vectors, e)
+    return full
+
+
+@jit
+def read_values(vectors, count):
+    """A row of weight 0 changes nothing: z is q, since ``features.predict_centered`` adds what the means are worth."""
+    _, q, _, _, _, inverse, whole, z, _, _ = vectors
+    for e in range(count):
+        whole[e] = z[e] = q[e] * inverse[e] if abs(q[e]) > TINY else 0.0
+
+
+@jit
+def observe_missing(records, vectors, centered, clocks, last, count, h, seen, after):
+    """Centered features that a sparse row lacks are zero in it: z = -mean. Returns the new ``count`` of features."""
+    table, doubles, _, size, powers = records
+    offsets, q, _, _, _, _, whole, z, _, _ = vectors
+    i = 0
+    while i < int(clocks[CENTERED]):
+        base = centered[i]
+        if doubles[wide_place(base + size * WIDTH_OF_OUTPUT)] == seen:
+            whole[count], z[count], _ = observe(table, doubles, base, size, 0.0, h, seen, after, True, powers)
+            if drop_center_at_zero(table, doubles, base, last, size, powers):
+                clocks[CENTERED] -= 1.0
+                centered[i] = centered[int(clocks[CENTERED])]
+                continue
+            offsets[count] = base
+            q[count] = 0.0
+            _take(records, vectors, count, base)
+            count += 1
+        i += 1
+    return count

@@ -1,0 +1,216 @@
+"""The features of a row side by side: what a mixture does to them, eight at a time.
+
+The statistics of a row's features are read from their records (``features``) into vectors, change there, and are
+written back: for sparse rows with every row, for dense ones once a block. What happens to a feature once in a while
+(its first value, a change of its unit, the end of its center) is left to ``features``, one feature at a time.
+
+The vectors: ``q``, the values; ``n``, ``mean`` and ``v``, the statistics; ``inverse``, 2^-k; and what comes out of
+them, ``whole`` and ``z``, the value and the centered value in the feature's unit, and ``first`` and ``second``, these
+times the inverse metrics r_1 and r_2. ``v``, ``grown`` (G) and ``curve`` (H) are of single precision, as in a record.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from steelyard.kernels.compile import f8
+from steelyard.kernels.features import EPSILON, LARGE, RANGE, TINY
+from steelyard.kernels.layout import EXPERTS
+from steelyard.kernels.steps.lanes import Lanes, array_data, halves, load, load_singles, spread, store, store_singles
+
+_word = ir.IntType(64)
+_MASK = ir.IntType(EXPERTS)
+
+
+class _Mask:
+    """Eight yes or no in the making."""
+
+    def __init__(self, builder: Any, value: Any) -> None:
+        self.builder, self.value = builder, value
+
+    def __and__(self, other: _Mask) -> _Mask:
+        return _Mask(self.builder, self.builder.and_(self.value, other.value))
+
+    def __or__(self, other: _Mask) -> _Mask:
+        return _Mask(self.builder, self.builder.or_(self.value, other.value))
+
+    def __invert__(self) -> _Mask:
+        return _Mask(self.builder, self.builder.not_(self.value))
+
+    def choose(self, yes: Any, no: Any) -> Lanes:
+        """``yes`` in the lanes that are set, and ``no`` in the others; one of them is a vector."""
+        like = (yes if isinstance(yes, Lanes) else no).like
+        return Lanes(self.builder, self.builder.select(self.value, like(yes), like(no)))
+
+    @property
+    def bits(self) -> Any:
+        return self.builder.zext(self.builder.bitcast(self.value, _MASK), _word)
+
+
+def _compare(left: Lanes, sign: str, right: Any) -> _Mask:
+    """Lane by lane; false where one of them is not a number, but for ``!=`` ("is not")."""
+    ordered = left.builder.fcmp_unordered if sign == "!=" else left.builder.fcmp_ordered
+    return _Mask(left.builder, ordered(sign, left.value, left.like(right)))
+
+
+def _all(builder: Any, flag: Any) -> _Mask:
+    """A flag in every lane."""
+    kind = ir.VectorType(ir.IntType(1), EXPERTS)
+    return _Mask(builder, builder.select(flag, ir.Constant(kind, [1] * EXPERTS), ir.Constant(kind, [0] * EXPERTS)))
+
+
+@intrinsic
+def observe_lanes(
+    typingctx: Any,
+    q: Any,
+    n: Any,
+    mean: Any,
+    v: Any,
+    inverse: Any,
+    whole: Any,
+    z: Any,
+    at: Any,
+    h: Any,
+    seen: Any,
+    after: Any,
+    centering: Any,
+) -> Any:
+    """``features.observe`` for eight features from ``at`` on; a value that is zero is not there.
+
+    A centered feature that is not there is zero. Returns, in the lowest eight bits, which features must be left to
+    ``features``, and have not changed; and above them how many of those that are there are centered.
+    """
+    signature = types.uint64(q, n, mean, v, inverse, whole, z, types.uint64, f8, f8, f8, types.boolean)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        places = [array_data(context, builder, sig.args[i], args[i]) for i in range(7)]
+        at = args[7]
+        q, n, mean = (load(builder, places[i], at) for i in range(3))
+        v = load_singles(builder, places[3], at)
+        inverse = load(builder, places[4], at)
+        h, seen, after = (spread(builder, number) for number in args[8:11])
+        centering = context.get_value_as_argument(builder, types.boolean, args[11])
+        flag = builder.icmp_unsigned("!=", centering, ir.Constant(centering.type, 0))
+
+        there = ~_compare(abs(q), "<=", TINY)
+        full = _all(builder, flag) & _compare(n, "==", seen) & _compare(mean, "==", mean)
+        full &= there | _compare(seen, ">", 0.0)  # only what the first row has can be centered
+        q = there.choose(q, 0.0)
+        grown = full.choose(after, (n + h).at_most(LARGE))
+        share = h / grown
+        away = full.choose(q - mean, q)
+        moved = share.times_plus(away, mean)
+        z = full.choose(q - moved, q)
+        # where the row outweighs all before it, z is but rounding
+        still = full & (_compare(z, "==", 0.0) | ~_compare(z * away, ">", 0.0))
+        z = still.choose(0.0, z * inverse)
+        variance = v + share * ((away * inverse) * z - v)
+        center = moved * inverse
+        rare = there & ~still & (_compare(v, "==", 0.0) | ~_compare(abs(z), "<", 1e15) | ~_compare(variance, "<=", 4.0))
+        absent = full & ~there
+        rare |= absent & (_compare(v, "==", 0.0) | ~_compare(variance, "<", center * center))
+        rare |= absent & ~_compare(variance, "<=", 4.0)
+        changes = (there | full) & ~rare
+        narrow = Lanes(builder, builder.fpext(builder.fptrunc(variance.value, _singles()), variance.type))
+        store(builder, places[1], at, changes.choose(grown, n))
+        store(builder, places[2], at, (changes & full).choose(moved, mean))
+        store_singles(builder, places[3], at, changes.choose(narrow, v))
+        known = _compare(narrow, ">", 0.0)
+        store(builder, places[5], at, (changes & known).choose(q * inverse, 0.0))
+        store(builder, places[6], at, changes.choose(z, 0.0))
+        number = builder.ctpop((full & there).bits)
+        return builder.or_(rare.bits, builder.shl(number, ir.Constant(_word, EXPERTS)))
+
+    return signature, codegen
+
+
+def _singles() -> Any:
+    return ir.VectorType(ir.FloatType(), EXPERTS)
+
+
+@intrinsic
+def metric_lanes(typingctx: Any, sources: Any, at: Any) -> Any:
+    """``first = q r_1`` and ``second = z r_2`` of eight features from ``at`` on.
+
+    ``sources`` is (v, grown, curve, whole, z, first, second).
+    """
+    signature = types.void(sources, types.uint64)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        arrays = cgutils.unpack_tuple(builder, args[0])
+        places = [array_data(context, builder, kind, array) for kind, array in zip(sig.args[0], arrays, strict=True)]
+        at = args[1]
+        v, grown, curve = (load_singles(builder, place, at) for place in places[:3])
+        whole, z = (load(builder, place, at) for place in places[3:5])
+        offset = whole - z
+        u = offset.times_plus(offset, v)
+        square = u * u.times_plus(EPSILON, grown)
+        known = _compare(v, ">", 0.0)
+        root = known.choose(square, 1.0).root()
+        bend = known.choose(v + curve, 1.0)
+        both = 1.0 / (root * bend)  # one division; in the feature's unit, nothing overflows
+        store(builder, places[5], at, known.choose(whole * (bend * both), 0.0))
+        store(builder, places[6], at, known.choose(z * (root * both), 0.0))
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def grow_lanes(typingctx: Any, sources: Any, at: Any, steepness: Any, curvature: Any) -> Any:
+    """Add a row's share to G and H of eight features from ``at`` on; an overflow leaves them as they are.
+
+    ``sources`` is (grown, curve, whole, z).
+    """
+    signature = types.void(sources, types.uint64, f8, f8)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        arrays = cgutils.unpack_tuple(builder, args[0])
+        places = [array_data(context, builder, kind, array) for kind, array in zip(sig.args[0], arrays, strict=True)]
+        at = args[1]
+        for place, values, amount in zip(places[:2], places[2:], args[2:], strict=True):
+            old, value = load_singles(builder, place, at), load(builder, values, at)
+            new = (value * value).times_plus(spread(builder, amount), old)
+            store_singles(builder, place, at, _compare(new, "<", RANGE).choose(new, old))
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def dot_lanes(typingctx: Any, table: Any, offsets: Any, shift: Any, vectors: Any, size: Any, out: Any, norms: Any) -> Any:
+    """The predictions of eight experts, and the squared norms in the two metrics; ``vectors`` is (q, z, first, second).
+
+    ``out[:8] += sum over e < size of factor * table[offsets[e] + shift :][:8]``, where the factor is ``q[e]`` in four
+    lanes and ``z[e]`` in four; ``norms[:2]`` receives the sums of q*first and z*second. One feature after the other:
+    so the sums do not depend on which features of a row are stored.
+    """
+    signature = types.void(table, offsets, types.uint64, vectors, types.intp, out, norms)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        data, places, target, results = (array_data(context, builder, sig.args[i], args[i]) for i in (0, 1, 5, 6))
+        arrays = cgutils.unpack_tuple(builder, args[3])
+        sources = [array_data(context, builder, kind, array) for kind, array in zip(sig.args[3], arrays, strict=True)]
+        start = ir.Constant(_word, 0)
+        total = cgutils.alloca_once_value(builder, load(builder, target, start).value)
+        zero = ir.Constant(ir.DoubleType(), 0.0)
+        sums = [cgutils.alloca_once_value(builder, zero) for _ in range(2)]
+        with cgutils.for_range(builder, args[4]) as loop:
+            q, z, first, second = (builder.load(builder.gep(each, [loop.index])) for each in sources)
+            at = builder.add(builder.load(builder.gep(places, [loop.index])), args[2])
+            weights = load_singles(builder, data, at)
+            builder.store(weights.times_plus(halves(builder, q, z), Lanes(builder, builder.load(total))).value, total)
+            for place, left, right in zip(sums, (q, z), (first, second), strict=True):
+                product = builder.fmul(left, right)
+                builder.store(builder.fadd(builder.load(place), product), place)
+        store(builder, target, start, Lanes(builder, builder.load(total)))
+        for i, place in enumerate(sums):
+            builder.store(builder.load(place), builder.gep(results, [ir.Constant(_word, i)]))
+        return context.get_dummy_value()
+
+    return signature, codegen
