@@ -30,7 +30,7 @@ from river import linear_model, optim
 from sklearn.linear_model import SGDClassifier, SGDRegressor
 
 from steelyard import Bank, Mixture
-from steelyard.cli import _progress
+from steelyard.cli.common import progress_bar
 from steelyard.data.datasets import EMBEDDED, load_embedded, load_file
 from steelyard.data.files import SUFFIXES, atomic_write
 
@@ -174,7 +174,7 @@ def run(sets: dict, options: argparse.Namespace) -> dict[str, dict[str, float]]:
 
     names = [name for name in sets for _ in range(options.repeats)]
     gathered: dict[str, list[dict[str, np.ndarray]]] = {name: [] for name in sets}
-    with _progress() as progress:
+    with progress_bar() as progress:
         results = Parallel(n_jobs=options.jobs, return_as="generator", max_nbytes=None)(work())
         for done, (name, result) in enumerate(zip(names, results, strict=True), 1):
             gathered[name].append(result)
