@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import csv
 import io
 import math
 import re
-import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -27,37 +25,21 @@ import scipy.sparse as sp
 import vowpalwabbit
 from joblib import Parallel, delayed
 from river import linear_model, optim
+from sets import WIDE, dense, read_sets, table, write
 from sklearn.linear_model import SGDClassifier, SGDRegressor
 
 from steelyard import Bank, Mixture
 from steelyard.cli.common import progress_bar
-from steelyard.data.datasets import EMBEDDED, load_embedded, load_file
-from steelyard.data.files import SUFFIXES, atomic_write
 
 OURS, OURS_SHORT = "steelyard", "steelyard on River's rows"
 UPDATES = ("iwa", "proximal", "aprox", "linearized")
 FLOOR = 0.01  # smaller ratios say that the contender diverged, and not by how much we are better
-WIDE = 1000  # sets with more features than this stay sparse and are not scaled
 CAPTION = f"""\
 Progressive average loss of one pass over at most {{rows}} rows, mean of {{repeats}} shuffles: logistic loss for two
 labels, squared loss of standardised targets otherwise. The first number is the loss of our untuned default; the others
 are ratios, ours over the contender's, so below 1 we are better. "Best" is the best of {{rates}} rates in hindsight (of
 the peers: and of the default). River learns the first {{river_rows}} rows only, and its ratios compare it with our
 default on those rows. Ratios below {FLOOR} (the contender diverged) count as {FLOOR} in the geometric mean."""
-
-
-def read_sets(folder: str | None, skip: list[str]) -> Iterator[tuple[str, str, Any, np.ndarray]]:
-    """Name, task, features and targets of every set."""
-    if folder is None:
-        yield from ((name, task, *load_embedded(name)) for name, task in EMBEDDED.items())
-        return
-    for path in sorted(Path(folder).iterdir()):
-        name = path.stem if path.suffix in SUFFIXES[1:] else path.name
-        if path.is_file() and name not in skip and not re.search(r"^\.|^README|\.(md|bin|t|vw.*)$", name):
-            try:
-                yield name, *load_file(path)
-            except ValueError as error:
-                print(f"{path.name} is left out: {error}", file=sys.stderr)
 
 
 def variants(folder: str | None, skip: list[str]) -> dict[str, tuple[str, Any, np.ndarray]]:
@@ -73,10 +55,6 @@ def variants(folder: str | None, skip: list[str]) -> dict[str, tuple[str, Any, n
     for name in [name for name in found if f"{name}_scale" in found]:
         found[f"{name}/scaled"] = found.pop(f"{name}_scale")  # the same set, scaled by others
     return found
-
-
-def dense(X: Any) -> Any:
-    return X.toarray() if sp.issparse(X) and X.shape[1] <= WIDE else X
 
 
 def scaled(X: np.ndarray) -> np.ndarray:
@@ -186,11 +164,6 @@ def run(sets: dict, options: argparse.Namespace) -> dict[str, dict[str, float]]:
     }
 
 
-def table(head: list[str], rows: list[list[str]]) -> str:
-    rule = ["---", *["---:"] * (len(head) - 1)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in [head, rule, *rows]) + "\n"
-
-
 def markdown(losses: dict[str, dict[str, float]], caption: str) -> str:
     contenders = [each for each in next(iter(losses.values())) if each not in (OURS, OURS_SHORT)]
     against = {each: OURS_SHORT if each.startswith("River") else OURS for each in contenders}
@@ -212,18 +185,11 @@ def markdown(losses: dict[str, dict[str, float]], caption: str) -> str:
     return text
 
 
-def write(folder: Path, losses: dict, sets: dict, options: argparse.Namespace, text: str) -> None:
-    lines = io.StringIO()
-    writer = csv.writer(lines, lineterminator="\n")
-    writer.writerow(["set", "rows", "contender", "loss"])
+def csv_rows(losses: dict, sets: dict, options: argparse.Namespace) -> Iterator[list[Any]]:
     for name, row in losses.items():
         rows = min(options.rows, len(sets[name][2]))
         short = min(options.river_rows, rows)
-        writer.writerows([name, short if "River" in each else rows, each, repr(loss)] for each, loss in row.items())
-    folder.mkdir(parents=True, exist_ok=True)
-    for file_name, content in (("quality.csv", lines.getvalue()), ("quality.md", text)):
-        with atomic_write(folder / file_name) as file:
-            file.write(content.encode())
+        yield from ([name, short if "River" in each else rows, each, repr(loss)] for each, loss in row.items())
 
 
 def main():
@@ -243,7 +209,8 @@ def main():
         parser.error(f"no set in {options.data}")
     losses = run(sets, options)
     text = markdown(losses, CAPTION.format(**{**vars(options), "rates": len(options.rates)}))
-    write(options.output, losses, sets, options, text)
+    head = ["set", "rows", "contender", "loss"]
+    write(options.output, "quality", head, csv_rows(losses, sets, options), text)
     print(text)
 
 
