@@ -185,14 +185,14 @@ def task_table(results: dict[str, Result], task: str) -> str:
     for name, each in results.items():
         row = [f"*{name}*" if each.own_test else name, f"{each.rows:,}", *([str(each.outputs)] if losses else [])]
         row += [*(number(each.mean(model, score)) for model in trio), difference(each.gain())]
-        row += [number(each.mean(model, "log loss")) for model in losses]
+        row += [number(each.mean(model, "log loss"), 4) for model in losses]
         row += [f"{each.mean(OURS, 'seconds') * 1e3:.1f}", *(f"{each.slower(model):.1f}" for model in (SGD, OFFLINE))]
         rows.append(row)
     return table(head, rows)
 
 
-def number(value: float) -> str:
-    return f"{value:.3f}" if abs(value) < 1000 else f"{value:.0e}"
+def number(value: float, digits: int = 3) -> str:
+    return f"{value:.{digits}f}" if abs(value) < 1000 else f"{value:.0e}"
 
 
 def summary(results: dict[str, Result]) -> str:
