@@ -2,10 +2,10 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-# A folder of LIBSVM files for `make quality`; without one it runs on the sets that come with scikit-learn.
+# A folder of LIBSVM files for `make quality` and `make scores`; without one they run on the sets inside scikit-learn.
 DATA ?=
 
-.PHONY: paper test bench quality clean
+.PHONY: paper test bench quality scores clean
 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
@@ -38,5 +38,8 @@ bench: $(VENV)/ready
 quality: $(VENV)/ready
 	$(BIN)/python benchmarks/quality.py $(if $(DATA),--data $(DATA))
 
+scores: $(VENV)/ready
+	$(BIN)/python benchmarks/scores.py $(if $(DATA),--data $(DATA))
+
 clean:
-	rm -rf $(VENV) paper quality
+	rm -rf $(VENV) paper quality scores

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import csv
 import io
 import math
 import re
@@ -27,37 +26,27 @@ import scipy.sparse as sp
 import vowpalwabbit
 from joblib import Parallel, delayed
 from river import linear_model, optim
+from sets import WIDE, dense, read_sets, table, write
 from sklearn.linear_model import SGDClassifier, SGDRegressor
 
-from steelyard import Bank, Mixture
-from steelyard.cli import _progress
-from steelyard.data.datasets import EMBEDDED, load_embedded, load_file
-from steelyard.data.files import SUFFIXES, atomic_write
+from steelyard import Bank, Mixture, hindsight
+from steelyard.cli.common import progress_bar
 
 OURS, OURS_SHORT = "steelyard", "steelyard on River's rows"
 UPDATES = ("iwa", "proximal", "aprox", "linearized")
+BEST, PENALTY = "best linear model", 1e-3
+SEPARABLE = 0.01  # with less loss than this in hindsight, a ratio says how few rows there were
 FLOOR = 0.01  # smaller ratios say that the contender diverged, and not by how much we are better
-WIDE = 1000  # sets with more features than this stay sparse and are not scaled
 CAPTION = f"""\
 Progressive average loss of one pass over at most {{rows}} rows, mean of {{repeats}} shuffles: logistic loss for two
 labels, squared loss of standardised targets otherwise. The first number is the loss of our untuned default; the others
 are ratios, ours over the contender's, so below 1 we are better. "Best" is the best of {{rates}} rates in hindsight (of
 the peers: and of the default). River learns the first {{river_rows}} rows only, and its ratios compare it with our
-default on those rows. Ratios below {FLOOR} (the contender diverged) count as {FLOOR} in the geometric mean."""
-
-
-def read_sets(folder: str | None, skip: list[str]) -> Iterator[tuple[str, str, Any, np.ndarray]]:
-    """Name, task, features and targets of every set."""
-    if folder is None:
-        yield from ((name, task, *load_embedded(name)) for name, task in EMBEDDED.items())
-        return
-    for path in sorted(Path(folder).iterdir()):
-        name = path.stem if path.suffix in SUFFIXES[1:] else path.name
-        if path.is_file() and name not in skip and not re.search(r"^\.|^README|\.(md|bin|t|vw.*)$", name):
-            try:
-                yield name, *load_file(path)
-            except ValueError as error:
-                print(f"{path.name} is left out: {error}", file=sys.stderr)
+default on those rows. Ratios below {FLOOR} (the contender diverged) count as {FLOOR} in the geometric mean. The
+"{BEST}" is no contender: it knows all the rows beforehand, and minimises their cumulated loss plus {PENALTY:g}/2 times
+its squared norm (columns standardised first; of sparse sets with more than {WIDE} features, divided by their root mean
+square). Ours can be below it, as predictions are kept within the targets seen. Where its loss is below {SEPARABLE}, the
+classes are nearly separable and the ratio has no limit: it is in parentheses, and left out of the last three rows."""
 
 
 def variants(folder: str | None, skip: list[str]) -> dict[str, tuple[str, Any, np.ndarray]]:
@@ -73,10 +62,6 @@ def variants(folder: str | None, skip: list[str]) -> dict[str, tuple[str, Any, n
     for name in [name for name in found if f"{name}_scale" in found]:
         found[f"{name}/scaled"] = found.pop(f"{name}_scale")  # the same set, scaled by others
     return found
-
-
-def dense(X: Any) -> Any:
-    return X.toarray() if sp.issparse(X) and X.shape[1] <= WIDE else X
 
 
 def scaled(X: np.ndarray) -> np.ndarray:
@@ -131,6 +116,21 @@ def river_loss(rows: list[tuple[dict[int, float], float]], loss: str, **options:
     return total / len(rows)
 
 
+def best_loss(X: Any, y: np.ndarray, loss: str) -> float:
+    """The average loss of the best linear model in hindsight: scales do not matter to it, but to how it is found."""
+    X = dense(X)
+    if sp.issparse(X):
+        scale = np.sqrt(np.asarray(X.multiply(X).mean(axis=0)).ravel())
+        X = X @ sp.diags(1.0 / np.where(scale > 0, scale, 1.0))
+    else:
+        scale = X.std(axis=0)
+        X = (X - X.mean(axis=0)) / np.where(scale > 0, scale, 1.0)
+    best = hindsight(X, y, loss=loss, l2=PENALTY)
+    if best.gap > 1e-3 * best.total_loss + 1e-6 * len(y):
+        print(f"the best linear model is known to {best.gap / len(y):.2g} a row only", file=sys.stderr)
+    return best.total_loss / len(y)
+
+
 def contend(loss: str, X: Any, y: np.ndarray, rates: list[float], river_rows: int) -> dict[str, np.ndarray]:
     """Average losses of every contender on one sequence of rows, one for each of its settings."""
     warnings.simplefilter("ignore")
@@ -160,6 +160,7 @@ def contend(loss: str, X: Any, y: np.ndarray, rates: list[float], river_rows: in
     bank = Bank(loss, updates=UPDATES, eta0=rates)
     bank.learn(X, y)
     found.update({f"{update} best": full * row for update, row in zip(UPDATES, bank.average_loss, strict=True)})
+    found[BEST] = [full * best_loss(X, y, loss)]
     return {name: np.where(np.isnan(losses), np.inf, losses) for name, losses in found.items()}
 
 
@@ -174,7 +175,7 @@ def run(sets: dict, options: argparse.Namespace) -> dict[str, dict[str, float]]:
 
     names = [name for name in sets for _ in range(options.repeats)]
     gathered: dict[str, list[dict[str, np.ndarray]]] = {name: [] for name in sets}
-    with _progress() as progress:
+    with progress_bar() as progress:
         results = Parallel(n_jobs=options.jobs, return_as="generator", max_nbytes=None)(work())
         for done, (name, result) in enumerate(zip(names, results, strict=True), 1):
             gathered[name].append(result)
@@ -186,23 +187,28 @@ def run(sets: dict, options: argparse.Namespace) -> dict[str, dict[str, float]]:
     }
 
 
-def table(head: list[str], rows: list[list[str]]) -> str:
-    rule = ["---", *["---:"] * (len(head) - 1)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in [head, rule, *rows]) + "\n"
+def shown(ratio: float, counted: bool) -> str:
+    if not counted:
+        return f"({ratio:.3g})" if ratio < 1000 else "(>1000)"
+    return f"{ratio:.3f}" if ratio >= FLOOR else f"<{FLOOR}"
 
 
 def markdown(losses: dict[str, dict[str, float]], caption: str) -> str:
     contenders = [each for each in next(iter(losses.values())) if each not in (OURS, OURS_SHORT)]
     against = {each: OURS_SHORT if each.startswith("River") else OURS for each in contenders}
     ratios = np.array([[row[ours] / row[peer] for peer, ours in against.items()] for row in losses.values()])
+    counts = np.array([[peer != BEST or row[BEST] >= SEPARABLE for peer in against] for row in losses.values()])
     rows = [
-        [name, f"{row[OURS]:.4f}", *(f"{ratio:.3f}" if ratio >= FLOOR else f"<{FLOOR}" for ratio in line)]
-        for (name, row), line in zip(losses.items(), ratios, strict=True)
+        [name, f"{row[OURS]:.4f}", *(shown(*each) for each in zip(line, counted, strict=True))]
+        for (name, row), line, counted in zip(losses.items(), ratios, counts, strict=True)
     ]
-    means = np.exp(np.log(np.maximum(ratios, FLOOR)).mean(axis=0))
-    rows.append(["geometric mean", "", *(f"{each:.3f}" for each in means)])
-    rows.append(["worst", "", *(f"{each:.3f}" for each in ratios.max(axis=0))])
-    rows.append(["no worse", "", *(f"{each:.0%}" for each in (ratios <= 1.0).mean(axis=0))])
+    columns = [ratio[counted] for ratio, counted in zip(ratios.T, counts.T, strict=True)]
+    for title, summary in (
+        ("geometric mean", lambda ratio: f"{np.exp(np.log(np.maximum(ratio, FLOOR)).mean()):.3f}"),
+        ("worst", lambda ratio: f"{ratio.max():.3f}"),
+        ("no worse", lambda ratio: f"{(ratio <= 1.0).mean():.0%}"),
+    ):
+        rows.append([title, "", *(summary(ratio) if ratio.size else "" for ratio in columns)])
     text = f"{caption}\n\n{table(['set', OURS, *contenders], rows)}"
     both = {name: (losses[name][OURS], losses[f"{name}/scaled"][OURS]) for name in losses if f"{name}/scaled" in losses}
     if both:
@@ -212,18 +218,11 @@ def markdown(losses: dict[str, dict[str, float]], caption: str) -> str:
     return text
 
 
-def write(folder: Path, losses: dict, sets: dict, options: argparse.Namespace, text: str) -> None:
-    lines = io.StringIO()
-    writer = csv.writer(lines, lineterminator="\n")
-    writer.writerow(["set", "rows", "contender", "loss"])
+def csv_rows(losses: dict, sets: dict, options: argparse.Namespace) -> Iterator[list[Any]]:
     for name, row in losses.items():
         rows = min(options.rows, len(sets[name][2]))
         short = min(options.river_rows, rows)
-        writer.writerows([name, short if "River" in each else rows, each, repr(loss)] for each, loss in row.items())
-    folder.mkdir(parents=True, exist_ok=True)
-    for file_name, content in (("quality.csv", lines.getvalue()), ("quality.md", text)):
-        with atomic_write(folder / file_name) as file:
-            file.write(content.encode())
+        yield from ([name, short if "River" in each else rows, each, repr(loss)] for each, loss in row.items())
 
 
 def main():
@@ -243,7 +242,8 @@ def main():
         parser.error(f"no set in {options.data}")
     losses = run(sets, options)
     text = markdown(losses, CAPTION.format(**{**vars(options), "rates": len(options.rates)}))
-    write(options.output, losses, sets, options, text)
+    head = ["set", "rows", "contender", "loss"]
+    write(options.output, "quality", head, csv_rows(losses, sets, options), text)
     print(text)
 
 

@@ -16,8 +16,14 @@ def many_small_steps(h: float, pieces: int = 100_000) -> float:
     return p
 
 
-print("| weight h | linearized (SGD) | aProx | **IWA** | proximal | seen h times (SGD, tiny steps) |")
-print("|---:|---:|---:|---:|---:|---:|")
-for h in (0.5, 1, 2, 10, 1000):
-    plain, truncated, iwa, proximal = (land(update, h) for update in ("linearized", "aprox", "iwa", "proximal"))
-    print(f"| {h} | {plain:.2f} | {truncated:.2f} | **{iwa:.2f}** | {proximal:.2f} | {many_small_steps(h):.2f} |")
+def main() -> None:
+    """Print the table."""
+    print("| weight h | linearized (SGD) | aProx | **IWA** | proximal | seen h times (SGD, tiny steps) |")
+    print("|---:|---:|---:|---:|---:|---:|")
+    for h in (0.5, 1, 2, 10, 1000):
+        plain, truncated, iwa, proximal = (land(update, h) for update in ("linearized", "aprox", "iwa", "proximal"))
+        print(f"| {h} | {plain:.2f} | {truncated:.2f} | **{iwa:.2f}** | {proximal:.2f} | {many_small_steps(h):.2f} |")
+
+
+if __name__ == "__main__":
+    main()
