@@ -147,7 +147,7 @@ class Mixture(OnlineLearner):
         longest = int(np.diff(block.indptr).max(initial=0))
         resident = block.dense and self._resident(block, state, order)
         room = block.n_features if resident else longest + max(longest, int(state.clocks[layout.CENTERED]))
-        room = (1 + room + 2 * EXPERTS) // EXPERTS * EXPERTS  # with the intercept, and whole vectors
+        room = (room + 4 * EXPERTS) // EXPERTS * EXPERTS  # with the intercept, and whole vectors
         outputs = (EXPERTS + 1) * self.n_outputs  # predictions and slopes
         work = np.empty(layout.ROW_VECTORS * room + layout.EXPERT_VECTORS * EXPERTS + outputs)
         singles = np.zeros((1 + 2 * (self.n_outputs if resident else 1)) * room, np.float32)

@@ -33,8 +33,6 @@ from steelyard.kernels.layout import (
     PROPORTIONAL,
 )
 from steelyard.kernels.mixing import clip
-from steelyard.kernels.rows import ONE
-from steelyard.kernels.steps.lanes import add_lanes
 
 MOST = 10.0  # the largest counted weight, in typical weights
 
@@ -133,16 +131,3 @@ def set_changes(norm1, norm2, held, evidence, experts):
         change[k] = -(a[k] / norm * ratio[k]) * slope[k] if norm > 0.0 else 0.0
         if held or not abs(change[k]) < LARGE or evidence[k] == math.inf:
             change[k] = 0.0
-
-
-@inline_jit
-def move_weights(table, vectors, singles, count, start, sums_at, change, resident):
-    """Move the weights of every feature of a row; where it is not resident, its G and H go back to the record."""
-    offsets, first, second = vectors[0], vectors[8], vectors[9]
-    room = np.uint64(vectors[4].size)
-    for e in range(count):
-        add_lanes(table, offsets[e] + start, change, first[e], second[e])
-        if not resident:
-            at = offsets[e] + sums_at
-            table[at] = singles[room + np.uint64(e)]
-            table[at + ONE] = singles[room + room + np.uint64(e)]

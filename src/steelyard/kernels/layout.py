@@ -98,7 +98,7 @@ MOST_VARIANCE = 1e6  # in that unit, where it is at most 4 and a little more
 
 # ``work``: vectors of the features of a row, then vectors of EXPERTS numbers, then the predictions of every output.
 ROW_VECTORS = 8  # q, n, mean, inverse, whole, z, first, second
-EXPERT_VECTORS = 9  # a, value, slope, ratio, share, change, room, zeros, norms
+EXPERT_VECTORS = 12  # a, value, slope, ratio, share, change, room, zeros, and four that features add to
 
 # ``config``.
 (

@@ -58,17 +58,12 @@ def _log_mean(pi, x, shift, scratch):
 
 
 @jit
-def _logistic_steps(step, params, p, y, a, value, slope, ratio):
-    """Eight logistic steps, in vectors where all of them are of a usual size."""
+def _usual(p, a):
+    """Whether eight logistic steps can be made in vectors."""
     usual = True
     for k in range(EXPERTS):
         usual &= abs(p[k]) <= 30.0 and 1e-100 <= a[k] <= 1e8
-    if not usual:
-        _steps(step, params, p, y, a, value, slope, ratio)
-        return
-    logistic_lanes(p, y, a, 0, value, slope, ratio)
-    for k in range(EXPERTS):
-        slope[k] *= -y
+    return usual
 
 
 @jit
@@ -117,8 +112,19 @@ def _aggregate(pi, p, low, high, rate, scratch):
 def mix_logistic(step, params, label, largest, evidence, p, experts):
     """Probabilities are mixed: the loss of the mixture is never above that of the experts' average probability."""
     a, value, slope, ratio, pi, change, scratch, zeros = experts
-    _logistic_steps(step, params, p, label, a, value, slope, ratio)
     _mixing_weights(evidence, 1.0 / largest, pi)
+    if _usual(p, a):
+        logistic_lanes(p, label, a, 0, value, slope, scratch, ratio)
+        right = 0.0
+        wrong = 0.0
+        for k in range(EXPERTS):
+            right += pi[k] * scratch[k]
+            wrong += pi[k] * slope[k]
+            slope[k] *= -label
+        loss = -math.log(right) if right < 0.5 else -math.log1p(-wrong)
+        mixed = -label * (loss + math.log(wrong))
+        return mixed, loss, -label * wrong, wrong * wrong, wrong * right
+    _steps(step, params, p, label, a, value, slope, ratio)
     loss = _log_mean(pi, value, zeros, scratch)
     for k in range(EXPERTS):
         change[k] = label * p[k]

@@ -28,7 +28,6 @@ from steelyard.kernels.experts import (
     count_losses,
     counted_weight,
     label_scales,
-    move_weights,
     retire_and_clip,
     set_changes,
 )
@@ -60,19 +59,21 @@ from steelyard.kernels.layout import (
     ROW_VECTORS,
 )
 from steelyard.kernels.mixing import mix_convex, mix_logistic, mix_squared
-from steelyard.kernels.rows import EIGHT, ONE, TWO, ZERO, add_outputs, dense_add, sparse_add
+from steelyard.kernels.rows import EIGHT, ONE, ZERO, add_outputs, dense_add, sparse_add
 from steelyard.kernels.statistics import (
     copy_row,
     gather_row,
+    observe_eight,
     observe_missing,
-    observe_vectors,
     put_all_back,
+    put_row_back,
+    put_sums_back,
     read_values,
     rows_ahead,
     take_all,
     take_sums,
 )
-from steelyard.kernels.vectors import dot_lanes, grow_lanes, metric_lanes
+from steelyard.kernels.vectors import grow_lanes, move_lanes, predict_lanes
 
 
 def learn_mixture(
@@ -145,15 +146,14 @@ def learn_mixture(
         rest[7 * EXPERTS : 8 * EXPERTS],
     )
     q, whole, z, first, second = vectors[1], vectors[6], vectors[7], vectors[8], vectors[9]
-    a, change, zeros, norms = experts[0], experts[5], experts[7], rest[8 * EXPERTS : 9 * EXPERTS]
+    a, change, zeros, out = experts[0], experts[5], experts[7], rest[8 * EXPERTS : 12 * EXPERTS]
     p_all = rest[EXPERT_VECTORS * EXPERTS : (EXPERT_VECTORS + sums.shape[0]) * EXPERTS]
     slopes = rest[(EXPERT_VECTORS + sums.shape[0]) * EXPERTS :]
     zeros[:] = 0.0
     journal = (stamps, copies, copied, dual)
     records = (table, doubles, width, size, powers)
-    present = n_features + 1 if intercept else n_features  # where features are resident
     if resident:
-        take_all(records, vectors, singles, n_features, present)
+        take_all(records, vectors, singles, last, n_features)
     for i in range(order.size):
         row = order[i]
         h = weight[row]
@@ -162,22 +162,37 @@ def learn_mixture(
         after = grown_weight(seen, h)
         if resident:
             count = n_features
-            sum_of_squares = copy_row(data, lo, q, count)
+            sum_of_squares = copy_row(data, lo, q, n_features)
         else:
             ahead = rows_ahead(data, indices, indptr, order, i, dense)
-            count, sum_of_squares = gather_row((data, indices, lo, hi, dense, h), ahead, records, vectors, journal)
+            count, sum_of_squares = gather_row(
+                (data, indices, lo, hi, dense, h), ahead, records, vectors, journal, last
+            )
+            take_sums(records, vectors, singles, ZERO, 0, count)
         if not sum_of_squares < math.inf:
             return i
+        grown, curve = singles[room : 2 * room], singles[2 * room : 3 * room]
+        features = (v, grown, curve, whole, z, first, second, offsets)
         p_all[:] = 0.0
+        out[:] = 0.0
+        known = count
+        predicted = ZERO
         if h == 0.0:
             if resident:
-                put_all_back(records, vectors, singles, n_features, present)
+                put_all_back(records, vectors, singles, n_features)
             read_values(vectors, count)
             predict_centered(table, doubles, centered, clocks, size, p_all, powers)
         else:
-            full = observe_vectors(
-                records, vectors, singles, centered, clocks, last, count, h, seen, after, intercept, resident
-            )
+            full = 0
+            for e in range(ZERO, np.uint64(count), EIGHT):
+                full += observe_eight(
+                    records, vectors, singles, centered, clocks, last, e, h, seen, after, intercept, resident
+                )
+                if size == ONE and e + EIGHT <= np.uint64(count):  # while the next eight are on their way
+                    predict_lanes(features, e, table, ZERO, out)
+                    predicted = e + EIGHT
+            if not resident:
+                put_row_back(records, vectors, count)
             if seen == 0.0 and intercept:
                 for e in range(count):
                     if not abs(q[e]) <= TINY:
@@ -187,8 +202,13 @@ def learn_mixture(
                 count = observe_missing(records, vectors, centered, clocks, last, count, h, seen, after)
         if intercept:
             offsets[count] = last
-            v[count] = z[count] = whole[count] = 1.0
+            v[count] = whole[count] = z[count] = 1.0
             count += 1
+        if size == ONE:
+            if not resident:
+                take_sums(records, vectors, singles, ZERO, known, count)
+            for e in range(predicted, np.uint64(count), EIGHT):
+                predict_lanes(features, e, table, ZERO, out)
 
         counted, logarithm = counted_weight(clocks, h)
         largest = max(clocks[LARGEST], counted)
@@ -198,23 +218,31 @@ def learn_mixture(
             label = y[row]
             if classes:
                 label = 1.0 if label == c else -1.0
-            start, sums_at = c * WEIGHTS, size * WEIGHTS + TWO * c
+            shift = c * WEIGHTS
             held_at = room * (1 + 2 * int(c)) if resident else room
-            if not resident:
-                take_sums(records, vectors, singles, c, count)
             grown, curve = singles[held_at : held_at + room], singles[held_at + room : held_at + 2 * room]
-            for e in range(ZERO, np.uint64(count), EIGHT):
-                metric_lanes((v, grown, curve, whole, z, first, second), e)
+            features = (v, grown, curve, whole, z, first, second, offsets)
+            if size > ONE:
+                if not resident:
+                    take_sums(records, vectors, singles, c, 0, count)
+                out[:] = 0.0
+                for e in range(ZERO, np.uint64(count), EIGHT):
+                    predict_lanes(features, e, table, shift, out)
             p = p_all[c * WEIGHTS : (c + ONE) * WEIGHTS]
-            dot_lanes(table, offsets, start, (whole, z, first, second), count, p, norms)
+            norm1 = 0.0
+            norm2 = 0.0
+            for k in range(EXPERTS):
+                p[k] += out[k] + out[EXPERTS + k]
+                norm1 += out[2 * EXPERTS + k]
+                norm2 += out[3 * EXPERTS + k]
             evidence = sums[c, EVIDENCE : EVIDENCE + EXPERTS]
             retire_and_clip(clocks, kind, labels, evidence, p)
             moved, scale, speed = label_scales(
                 clocks, kind, labels, config[MIX_DELTA], label, h, seen, intercept, first_label
             )
             for k in range(HALF):
-                a[k] = min(rates[k] * speed * h * norms[0], LARGE)
-                a[HALF + k] = min(rates[HALF + k] * speed * h * norms[1], LARGE)
+                a[k] = min(rates[k] * speed * h * norm1, LARGE)
+                a[HALF + k] = min(rates[HALF + k] * speed * h * norm2, LARGE)
 
             # every expert's step, the mixture's prediction and its loss
             if kind == MIX_LOGISTIC:
@@ -239,10 +267,12 @@ def learn_mixture(
             slopes[c] = certify_round(sums, c, h, mixed, slope)
             shrink = count_losses(sums, c, kind, h, counted, loss, evidence, experts)
             held = labels != PLAIN and kind != MIX_SQUARED and first_label  # the offset takes it
-            set_changes(norms[0], norms[1], held, evidence, experts)
+            set_changes(norm1, norm2, held, evidence, experts)
             for e in range(ZERO, np.uint64(count), EIGHT):
                 grow_lanes((grown, curve, whole, z), e, steepness * (h * shrink), curvature * (h * shrink))
-            move_weights(table, vectors, singles, count, start, sums_at, change, resident)
+                move_lanes((first, second, offsets), e, table, shift, change)
+            if not resident:
+                put_sums_back(records, vectors, singles, c, count)
         if h == 0.0:
             continue
         if size > ONE:
@@ -262,5 +292,5 @@ def learn_mixture(
             clocks[LOWEST] = min(low, y[row]) if clocks[MIX_ROWS] > 1.0 else y[row]
             clocks[HIGHEST] = max(high, y[row]) if clocks[MIX_ROWS] > 1.0 else y[row]
     if resident:
-        put_all_back(records, vectors, singles, n_features, present)
+        put_all_back(records, vectors, singles, n_features)
     return -1

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from steelyard.kernels.compile import inline_jit, jit
+from steelyard.kernels.compile import dense_jit, inline_jit, jit
 from steelyard.kernels.features import (
     TINY,
     WEIGHTS,
@@ -64,15 +64,30 @@ def _put_back(records, vectors, e):
 
 
 @inline_jit
-def take_sums(records, vectors, singles, c, count):
-    """Read G and H of an output for the features of a row that is not resident."""
+def _take_sums_of(records, vectors, singles, c, e):
     table, _, _, size, _ = records
-    offsets, v = vectors[0], vectors[4]
-    room = np.uint64(v.size)
-    at = size * WEIGHTS + TWO * c
+    room = np.uint64(vectors[4].size)
+    at = vectors[0][e] + size * WEIGHTS + TWO * c
+    singles[room + e] = table[at]
+    singles[room + room + e] = table[at + ONE]
+
+
+@inline_jit
+def take_sums(records, vectors, singles, c, start, count):
+    """Read G and H of an output for features of a row that is not resident."""
+    for e in range(np.uint64(start), np.uint64(count)):
+        _take_sums_of(records, vectors, singles, c, e)
+
+
+@inline_jit
+def put_sums_back(records, vectors, singles, c, count):
+    """Write them to the records again."""
+    table, _, _, size, _ = records
+    room = np.uint64(vectors[4].size)
     for e in range(np.uint64(count)):
-        singles[room + e] = table[offsets[e] + at]
-        singles[room + room + e] = table[offsets[e] + at + ONE]
+        at = vectors[0][e] + size * WEIGHTS + TWO * c
+        table[at] = singles[room + e]
+        table[at + ONE] = singles[room + room + e]
 
 
 @jit
@@ -91,28 +106,40 @@ def _move_sums(records, vectors, singles, e, back):
 
 
 @jit
-def take_all(records, vectors, singles, features, count):
-    """Bring all ``features`` into the vectors: they become resident. Where ``count`` is larger, the intercept too."""
-    offsets, q, n, _, _, _, _, _, _, _ = vectors
-    for e in range(count):
+def take_all(records, vectors, singles, last, features):
+    """Bring all ``features``, and the intercept after them, into the vectors: they become resident."""
+    offsets, q, n, _, _, _, whole, z, _, _ = vectors
+    q[features:] = whole[features:] = z[features:] = 0.0  # what is no feature takes in nothing
+    n[features:] = -1.0
+    offsets[features:] = last
+    for e in range(features):
         offsets[e] = np.uint64(e) * records[2]
         _take(records, vectors, e, offsets[e])
         _move_sums(records, vectors, singles, e, False)
-    q[features:] = 0.0  # what is beyond the features takes in nothing
-    n[features:] = -1.0
+    _move_sums(records, vectors, singles, features, False)
 
 
 @jit
-def put_all_back(records, vectors, singles, features, count):
+def put_all_back(records, vectors, singles, features):
     """Bring everything that is resident back to the records; the intercept has no statistics."""
-    for e in range(count):
-        if e < features:
-            _put_back(records, vectors, e)
+    for e in range(features):
+        _put_back(records, vectors, e)
         _move_sums(records, vectors, singles, e, True)
+    _move_sums(records, vectors, singles, features, True)
 
 
 @inline_jit
-def gather_row(row, ahead, records, vectors, journal):
+def fill_up(vectors, count, last):
+    """Fill the last eight up with features that are not there, and have the intercept's record."""
+    offsets, q, n, _, _, _, whole, z, _, _ = vectors
+    for e in range(count, count + 8):
+        q[e], n[e] = 0.0, -1.0
+        whole[e] = z[e] = 0.0
+        offsets[e] = last
+
+
+@inline_jit
+def gather_row(row, ahead, records, vectors, journal, last):
     """Bring the features of a row into the vectors; returns how many there are, and the sum of their squares.
 
     Records of the row ``ahead`` are fetched one by one on the way: all at once, they would wait in line.
@@ -140,16 +167,15 @@ def gather_row(row, ahead, records, vectors, journal):
             q[count] = value
             _take(records, vectors, count, base)
             count += 1
-    for e in range(count, count + 8):  # the last eight are filled up
-        q[e], n[e] = 0.0, -1.0
+    fill_up(vectors, count, last)
     return count, sum_of_squares
 
 
-@inline_jit
-def copy_row(data, lo, q, count):
+@dense_jit
+def copy_row(data, lo, q, features):
     """Bring the values of a dense row into the vectors; returns the sum of their squares."""
     sum_of_squares = 0.0
-    for j in range(count):
+    for j in range(features):
         value = np.float64(data[lo + np.uint64(j)])
         q[j] = value
         sum_of_squares += value * value
@@ -179,27 +205,28 @@ def _settle(records, vectors, singles, centered, clocks, last, e, h, seen, after
     _take(records, vectors, e, base)
     if resident:
         _move_sums(records, vectors, singles, e, False)
+    else:
+        _take_sums_of(records, vectors, singles, ZERO, np.uint64(e))
 
 
 @inline_jit
-def observe_vectors(records, vectors, singles, centered, clocks, last, count, h, seen, after, centering, resident):
-    """Let the features of a row take in its values; returns how many of those that are there are centered."""
+def observe_eight(records, vectors, singles, centered, clocks, last, e, h, seen, after, centering, resident):
+    """Let eight features of a row, from e on, take in its values; returns how many that are there are centered."""
     _, q, n, mean, v, inverse, whole, z, _, _ = vectors
-    full = 0
-    for e in range(ZERO, np.uint64(count), EIGHT):
-        result = observe_lanes(q, n, mean, v, inverse, whole, z, e, h, seen, after, centering)
-        full += int(result >> EIGHT)
-        rare = result & _LOWEST_EIGHT
-        while rare != ZERO:
-            place = int(e + trailing_zeros(rare))
-            _settle(
-                records, vectors, singles, centered, clocks, last, place, h, seen, after, centering, resident
-            )
-            rare &= rare - ONE
-    if not resident:
-        for e in range(count):
-            _put_back(records, vectors, e)
-    return full
+    result = observe_lanes(q, n, mean, v, inverse, whole, z, e, h, seen, after, centering)
+    rare = result & _LOWEST_EIGHT
+    while rare != ZERO:
+        place = int(e + trailing_zeros(rare))
+        _settle(records, vectors, singles, centered, clocks, last, place, h, seen, after, centering, resident)
+        rare &= rare - ONE
+    return int(result >> EIGHT)
+
+
+@inline_jit
+def put_row_back(records, vectors, count):
+    """Write the statistics of a row's features to their records."""
+    for e in range(count):
+        _put_back(records, vectors, e)
 
 
 @jit
@@ -229,4 +256,5 @@ def observe_missing(records, vectors, centered, clocks, last, count, h, seen, af
             _take(records, vectors, count, base)
             count += 1
         i += 1
+    fill_up(vectors, count, last)
     return count

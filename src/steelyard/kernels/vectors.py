@@ -21,7 +21,7 @@ from numba.extending import intrinsic
 from steelyard.kernels.compile import f8
 from steelyard.kernels.features import EPSILON, LARGE, RANGE, TINY
 from steelyard.kernels.layout import EXPERTS
-from steelyard.kernels.steps.lanes import Lanes, array_data, halves, load, load_singles, spread, store, store_singles
+from steelyard.kernels.steps.lanes import Lanes, array_data, load, load_singles, spread, store, store_singles
 
 _word = ir.IntType(64)
 _MASK = ir.IntType(EXPERTS)
@@ -133,29 +133,76 @@ def _singles() -> Any:
     return ir.VectorType(ir.FloatType(), EXPERTS)
 
 
-@intrinsic
-def metric_lanes(typingctx: Any, sources: Any, at: Any) -> Any:
-    """``first = q r_1`` and ``second = z r_2`` of eight features from ``at`` on.
+def _places(context: Any, builder: Any, kinds: Any, arrays: Any) -> list[Any]:
+    """Where the numbers of the arrays of a tuple are."""
+    parts = cgutils.unpack_tuple(builder, arrays)
+    return [array_data(context, builder, kind, array) for kind, array in zip(kinds, parts, strict=True)]
 
-    ``sources`` is (v, grown, curve, whole, z, first, second).
+
+def _pair(first: Lanes, second: Lanes, i: int) -> Lanes:
+    """Lane i of the one in four lanes, and of the other in four."""
+    half = EXPERTS // 2
+    pattern = ir.Constant(ir.VectorType(ir.IntType(32), EXPERTS), [i] * half + [EXPERTS + i] * half)
+    return Lanes(first.builder, first.builder.shuffle_vector(first.value, second.value, pattern))
+
+
+@intrinsic
+def predict_lanes(typingctx: Any, vectors: Any, at: Any, table: Any, shift: Any, out: Any) -> Any:
+    """What eight features from ``at`` on add to the predictions of eight experts, and to the norms in two metrics.
+
+    ``vectors`` is (v, grown, curve, whole, z, first, second, offsets); ``first = q r_1`` and ``second = z r_2`` are filled
+    in. ``out`` has four vectors of eight: the predictions in two halves, whose sum they are, so that one need not wait
+    for the other; and q*first and z*second, whose sums over the lanes are the norms.
     """
-    signature = types.void(sources, types.uint64)
+    signature = types.void(vectors, types.uint64, table, types.uint64, out)
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        arrays = cgutils.unpack_tuple(builder, args[0])
-        places = [array_data(context, builder, kind, array) for kind, array in zip(sig.args[0], arrays, strict=True)]
-        at = args[1]
+        places = _places(context, builder, sig.args[0], args[0])
+        data, target = (array_data(context, builder, sig.args[i], args[i]) for i in (2, 4))
+        at, shift = args[1], args[3]
         v, grown, curve = (load_singles(builder, place, at) for place in places[:3])
         whole, z = (load(builder, place, at) for place in places[3:5])
+        totals = [load(builder, target, ir.Constant(_word, EXPERTS * i)) for i in range(4)]
+        for i in range(EXPERTS):
+            place = builder.load(builder.gep(places[7], [builder.add(at, ir.Constant(_word, i))]))
+            weights = load_singles(builder, data, builder.add(place, shift))
+            totals[i % 2] = weights.times_plus(_pair(whole, z, i), totals[i % 2])
         offset = whole - z
         u = offset.times_plus(offset, v)
-        square = u * u.times_plus(EPSILON, grown)
         known = _compare(v, ">", 0.0)
-        root = known.choose(square, 1.0).root()
+        root = known.choose(u * u.times_plus(EPSILON, grown), 1.0).root()
         bend = known.choose(v + curve, 1.0)
-        both = 1.0 / (root * bend)  # one division; in the feature's unit, nothing overflows
-        store(builder, places[5], at, known.choose(whole * (bend * both), 0.0))
-        store(builder, places[6], at, known.choose(z * (root * both), 0.0))
+        both = known.choose(1.0 / (root * bend), 0.0)  # one division; in the feature's unit, nothing overflows
+        first, second = whole * (bend * both), z * (root * both)
+        store(builder, places[5], at, first)
+        store(builder, places[6], at, second)
+        totals[2] = whole.times_plus(first, totals[2])
+        totals[3] = z.times_plus(second, totals[3])
+        for i, total in enumerate(totals):
+            store(builder, target, ir.Constant(_word, EXPERTS * i), total)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def move_lanes(typingctx: Any, vectors: Any, at: Any, table: Any, shift: Any, change: Any) -> Any:
+    """Move the weights of eight features from ``at`` on by ``change`` times (q r_1, z r_2); ``vectors`` is (first, second,
+    offsets). Kept within 1e30 of zero, so that single precision does not overflow.
+    """
+    signature = types.void(vectors, types.uint64, table, types.uint64, change)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        places = _places(context, builder, sig.args[0], args[0])
+        data, changes = (array_data(context, builder, sig.args[i], args[i]) for i in (2, 4))
+        at, shift = args[1], args[3]
+        first, second = (load(builder, place, at) for place in places[:2])
+        change = load(builder, changes, ir.Constant(_word, 0))
+        for i in range(EXPERTS):
+            place = builder.load(builder.gep(places[2], [builder.add(at, ir.Constant(_word, i))]))
+            where = builder.add(place, shift)
+            moved = change.times_plus(_pair(first, second, i), load_singles(builder, data, where))
+            store_singles(builder, data, where, moved.at_most(1e30).at_least(-1e30))
         return context.get_dummy_value()
 
     return signature, codegen
@@ -170,47 +217,12 @@ def grow_lanes(typingctx: Any, sources: Any, at: Any, steepness: Any, curvature:
     signature = types.void(sources, types.uint64, f8, f8)
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        arrays = cgutils.unpack_tuple(builder, args[0])
-        places = [array_data(context, builder, kind, array) for kind, array in zip(sig.args[0], arrays, strict=True)]
+        places = _places(context, builder, sig.args[0], args[0])
         at = args[1]
         for place, values, amount in zip(places[:2], places[2:], args[2:], strict=True):
             old, value = load_singles(builder, place, at), load(builder, values, at)
             new = (value * value).times_plus(spread(builder, amount), old)
             store_singles(builder, place, at, _compare(new, "<", RANGE).choose(new, old))
-        return context.get_dummy_value()
-
-    return signature, codegen
-
-
-@intrinsic
-def dot_lanes(typingctx: Any, table: Any, offsets: Any, shift: Any, vectors: Any, size: Any, out: Any, norms: Any) -> Any:
-    """The predictions of eight experts, and the squared norms in the two metrics; ``vectors`` is (q, z, first, second).
-
-    ``out[:8] += sum over e < size of factor * table[offsets[e] + shift :][:8]``, where the factor is ``q[e]`` in four
-    lanes and ``z[e]`` in four; ``norms[:2]`` receives the sums of q*first and z*second. One feature after the other:
-    so the sums do not depend on which features of a row are stored.
-    """
-    signature = types.void(table, offsets, types.uint64, vectors, types.intp, out, norms)
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        data, places, target, results = (array_data(context, builder, sig.args[i], args[i]) for i in (0, 1, 5, 6))
-        arrays = cgutils.unpack_tuple(builder, args[3])
-        sources = [array_data(context, builder, kind, array) for kind, array in zip(sig.args[3], arrays, strict=True)]
-        start = ir.Constant(_word, 0)
-        total = cgutils.alloca_once_value(builder, load(builder, target, start).value)
-        zero = ir.Constant(ir.DoubleType(), 0.0)
-        sums = [cgutils.alloca_once_value(builder, zero) for _ in range(2)]
-        with cgutils.for_range(builder, args[4]) as loop:
-            q, z, first, second = (builder.load(builder.gep(each, [loop.index])) for each in sources)
-            at = builder.add(builder.load(builder.gep(places, [loop.index])), args[2])
-            weights = load_singles(builder, data, at)
-            builder.store(weights.times_plus(halves(builder, q, z), Lanes(builder, builder.load(total))).value, total)
-            for place, left, right in zip(sums, (q, z), (first, second), strict=True):
-                product = builder.fmul(left, right)
-                builder.store(builder.fadd(builder.load(place), product), place)
-        store(builder, target, start, Lanes(builder, builder.load(total)))
-        for i, place in enumerate(sums):
-            builder.store(builder.load(place), builder.gep(results, [ir.Constant(_word, i)]))
         return context.get_dummy_value()
 
     return signature, codegen

@@ -239,28 +239,3 @@ def store_singles(builder: Any, data: Any, index: Any, what: Lanes) -> None:
     """Write them to an array of single precision."""
     place = builder.bitcast(builder.gep(data, [index]), _singles.as_pointer())
     builder.store(builder.fptrunc(what.value, _singles), place, align=4)
-
-
-def halves(builder: Any, first: Any, second: Any) -> Lanes:
-    """The one number in four lanes, the other in four."""
-    pattern = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * (LANES // 2) + [LANES] * (LANES // 2))
-    return Lanes(builder, builder.shuffle_vector(spread(builder, first).value, spread(builder, second).value, pattern))
-
-
-@intrinsic
-def add_lanes(typingctx: Any, table: Any, at: Any, change: Any, first: Any, second: Any) -> Any:
-    """``table[at:][:8] += change[:8] * factor``, where the factor is ``first`` in four lanes and ``second`` in four.
-
-    Kept within 1e30 of zero, so that single precision does not overflow.
-    """
-    signature = types.void(table, types.uint64, change, f8, f8)
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        data, changes = (array_data(context, builder, sig.args[i], args[i]) for i in (0, 2))
-        change = load(builder, changes, ir.Constant(_word, 0))
-        moved = change.times_plus(halves(builder, *args[3:]), load_singles(builder, data, args[1]))
-        place = builder.bitcast(builder.gep(data, [args[1]]), _singles.as_pointer())
-        builder.store(builder.fptrunc(moved.at_most(1e30).at_least(-1e30).value, _singles), place, align=4)
-        return context.get_dummy_value()
-
-    return signature, codegen

@@ -212,11 +212,11 @@ def logistic_conjugate(s, y, k):
 # ------------------------------------------------------------------------------------- eight or sixteen at a time
 
 
-def _logistic_vector(p: Lanes, y: Lanes, a: Lanes) -> tuple[Lanes, Lanes, Lanes, Lanes]:
+def _logistic_vector(p: Lanes, y: Lanes, a: Lanes, steps: int = 2) -> tuple[Lanes, Lanes, Lanes, Lanes]:
     """(value, sigma, kappa, v) of the logistic loss: sigma = -y*slope, and v = -y*c of the IWA update.
 
     For |p| <= 30 and a in [1e-100, 1e8]. The travel D solves sigma*D + kappa*(e^D - 1) = a*sigma; its two upper bounds
-    are within two fifths of it, from there two steps of Halley's are within 4e-4, and one of fifth order to 1e-13.
+    are within two fifths of it, from there two ``steps`` of Halley's are within 4e-4, and one of fifth order to 1e-13.
     """
     m = y * p
     e = exp(0.0 - abs(m))
@@ -226,7 +226,7 @@ def _logistic_vector(p: Lanes, y: Lanes, a: Lanes) -> tuple[Lanes, Lanes, Lanes,
     sigma, kappa = m.where(">", 0.0, less, more), m.where(">", 0.0, more, less)
     tau = a * sigma
     d = rough_log(1.0 + tau / kappa).at_most(tau)
-    for order in (3, 3, 5):
+    for order in (*([3] * steps), 5):
         x = expm1(d)
         f = sigma.times_plus(d, kappa.times_plus(x, 0.0 - tau))
         slope = kappa.times_plus(x, 1.0)
@@ -242,18 +242,24 @@ def _logistic_vector(p: Lanes, y: Lanes, a: Lanes) -> tuple[Lanes, Lanes, Lanes,
 
 
 @intrinsic
-def logistic_lanes(typingctx: Any, p: Any, y: Any, a: Any, at: Any, value: Any, sigma: Any, ratio: Any) -> Any:
-    """Eight logistic steps with one label: the values, ``sigma = -y*slope`` and ``ratio = c/slope``."""
-    signature = types.void(p, f8, a, types.intp, value, sigma, ratio)
+def logistic_lanes(
+    typingctx: Any, p: Any, y: Any, a: Any, at: Any, value: Any, sigma: Any, kappa: Any, ratio: Any
+) -> Any:
+    """Eight logistic steps with one label: the values, ``sigma = -y*slope``, ``kappa = 1 - sigma``, ``ratio = c/slope``.
+
+    One of Halley's steps puts the ratio within ROUGH, which is enough for weights of single precision.
+    """
+    signature = types.void(p, f8, a, types.intp, value, sigma, kappa, ratio)
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        places = {i: array_data(context, builder, sig.args[i], args[i]) for i in (0, 2, 4, 5, 6)}
+        places = {i: array_data(context, builder, sig.args[i], args[i]) for i in (0, 2, 4, 5, 6, 7)}
         at = args[3]
         p, a = load(builder, places[0], at), load(builder, places[2], at)
-        value, sigma, _, v = _logistic_vector(p, spread(builder, args[1]), a)
+        value, sigma, kappa, v = _logistic_vector(p, spread(builder, args[1]), a, 1)
         store(builder, places[4], at, value)
         store(builder, places[5], at, sigma)
-        store(builder, places[6], at, v / sigma)
+        store(builder, places[6], at, kappa)
+        store(builder, places[7], at, v / sigma)
         return context.get_dummy_value()
 
     return signature, codegen
