@@ -22,6 +22,7 @@ from steelyard.kernels.intrinsics import call_step
 from steelyard.kernels.layout import CLASSES, CURVATURE, FENCHEL, FULL_VECTORS, LOSS, ROWS, WEIGHT
 from steelyard.kernels.outputs import label_of
 from steelyard.kernels.rows import ONE, ZERO, add_outputs, dense_add, dense_dot, dot_outputs
+from steelyard.kernels.schedule import LARGE
 from steelyard.kernels.single import read_config
 
 MOST = 1.7e308
@@ -125,7 +126,7 @@ def learn_full(
         row = order[i]
         h = weight[row]
         lo, hi = indptr[row], indptr[row + 1]
-        if not (_spread(data, indices, lo, hi, q, dense) + intercept) * max(1.0, eta0[0]) < math.inf:
+        if not (_spread(data, indices, lo, hi, q, dense) + intercept) * max(1.0, eta0[0]) < LARGE:  # then b is so, too
             return i
         if outputs == 1:
             p[0] = dense_dot(q, ZERO, size, table)[0]
