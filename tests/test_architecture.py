@@ -32,7 +32,7 @@ FLOORS = [
     ["modelfile", "certificate", "comparator"],
     ["learner", "bank", "mixture"],
     ["ftrl"],
-    ["online"],
+    ["online", "fullmatrix"],
     ["snapshot"],
     ["data"],
     ["kernels"],

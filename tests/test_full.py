@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 from steelyard import Bank, CustomLoss, Learner, OnlineClassifier, OnlineRegressor
-from steelyard.ftrl import MOST_FEATURES
+from steelyard.fullmatrix import MOST_FEATURES
 from steelyard.losses import LOSSES, Huber, get_loss
 from strategies import CUSTOM, random_labels
 from test_modelfile import rewrite
@@ -137,6 +137,18 @@ def test_weights_and_values_at_the_ends_of_floats(loss):
         assert (np.abs(trace.prediction) < 1e6).all()
         assert np.isfinite(learner.state.factor).all()
         assert (np.diag(inverse(learner)) >= 0.0).all()
+
+
+@pytest.mark.parametrize("weight", [1e8, 1e16, 1e24, 1e100, 1e299])
+def test_more_of_a_row_that_is_known_moves_nothing_else(weight):
+    """From 1e16 on, what is left of b in that direction is less than the rounding of its terms."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(3, 4)), np.array([1.0, -1.0, 1.0])
+    for loss, digits in (("squared", 1e-12), ("huber", 1e-12), ("logistic", 0.1)):
+        once, often = Learner(loss, metric="full"), Learner(loss, metric="full")
+        once.learn(X, y, np.full(3, weight))
+        often.learn(np.repeat(X, 5, axis=0), np.repeat(y, 5), np.full(15, weight / 5.0))
+        np.testing.assert_allclose(often.coef_, once.coef_, atol=digits * np.abs(once.coef_).max())
 
 
 def test_a_huge_weight_ends_at_the_label():

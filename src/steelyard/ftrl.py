@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from steelyard.data.block import Block
 from steelyard.data.memory import lazy_zeros
+from steelyard.fullmatrix import FullState, check_curvature, new_factor
 from steelyard.kernels import layout
-from steelyard.losses import LOSSES, Array, Loss
+from steelyard.losses import Array, Loss
 from steelyard.online import OnlineLearner
 from steelyard.regularizers import SCHEDULES, Regularizer
 from steelyard.snapshot import Journal, Snapshot
@@ -20,11 +21,6 @@ if TYPE_CHECKING:
     from steelyard.certificate import Certificate
 
 _VECTOR_FORMS = {None: layout.VECTOR_NONE, "logistic": layout.VECTOR_LOGISTIC, "squared": layout.VECTOR_SQUARED}
-
-
-def diagonal_of(n_features: int) -> NDArray[np.intp]:
-    """Where the diagonal of a triangle stands whose rows follow each other, the intercept's last."""
-    return np.cumsum(np.arange(1, n_features + 2)) - 1
 
 
 class State(NamedTuple):
@@ -39,21 +35,6 @@ class State(NamedTuple):
     """One row an output: what adds up over rows (``kernels.layout.ROWS`` and after)."""
     dual: Array
     """The sum of h*c*q, (features + 1) x outputs, where a certificate needs it beside the table; else empty."""
-
-
-class FullState(NamedTuple):
-    """The same under the full metric."""
-
-    table: Array
-    clocks: Array
-    sums: Array
-    dual: Array
-    factor: Array
-    """The triangle S of A^-1 = S S', column after column: see ``kernels.full``."""
-
-
-MOST_FEATURES = 10_000
-"""Of metric "full", whose matrix has a number for each pair of features."""
 
 
 class Ftrl(OnlineLearner):
@@ -85,19 +66,15 @@ class Ftrl(OnlineLearner):
             )
         self.guard = bool(guard)
         self._full = regularizer.metric == "full"
-        if self._full and self.loss.curvature is None:
-            raise ValueError(
-                "metric='full' needs a loss whose second derivative is bounded and not zero everywhere, unlike that of "
-                f"the {self.loss.name} loss: use {', '.join(name for name, kind in LOSSES.items() if kind.curvature)}, "
-                "or a CustomLoss with curvature="
-            )
+        if self._full:
+            check_curvature(self.loss)
         self._keeps_dual = self.certificate and regularizer.center == "trajectory"
         """Whether the sum of h*c*q stands beside the table; for center "origin" the table has it."""
         adaptive = regularizer.adaptive
         plain = regularizer.radius is None and not (adaptive or self._keeps_dual or self.guard)
-        self._kernel = "learn_outputs" if self.n_outputs > 1 else "learn_plain" if plain else "learn"
-        if self._full:
-            self._kernel = "learn_full"
+        self._kernel = "learn_plain" if plain else "learn"
+        if self._full or self.n_outputs > 1:
+            self._kernel = "learn_full" if self._full else "learn_outputs"
         """The kernel that learns with as little as these options need."""
         self.inspects_indices = self._kernel == "learn_plain"
         diagonal = regularizer.metric == "diagonal"
@@ -117,20 +94,8 @@ class Ftrl(OnlineLearner):
         dual = lazy_zeros((n_features + 1) * self.n_outputs if self._keeps_dual else 0)
         sums = np.zeros((self.n_outputs, layout.SUMS_SIZE))
         if self._full:
-            return FullState(table, clocks, sums, dual, self._new_factor(n_features))
+            return FullState(table, clocks, sums, dual, new_factor(n_features, self.regularizer.eta0))
         return State(table, clocks, sums, dual)
-
-    def _new_factor(self, n_features: int) -> Array:
-        """The triangle of A = I/eta0."""
-        size = (n_features + 1) * (n_features + 2) // 2
-        if n_features > MOST_FEATURES:
-            raise ValueError(
-                f"metric='full' keeps a number for each pair of features: {n_features} features would take "
-                f"{8 * size / 1e9:.3g} GB, and at most {MOST_FEATURES} are taken. Use metric='diagonal'"
-            )
-        factor = lazy_zeros(size)
-        factor[diagonal_of(n_features)] = np.sqrt(self.regularizer.eta0)
-        return factor
 
     def _snapshot(self, block: Block, state: Any) -> Snapshot | Journal:
         # where the ball binds, all weights may be rescaled; a matrix moves those of features that a row does not have

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from steelyard.bank import Bank
 from steelyard.data.files import atomic_write
-from steelyard.ftrl import diagonal_of
+from steelyard.fullmatrix import diagonal_of
 from steelyard.kernels import layout
 from steelyard.learner import Learner
 from steelyard.losses import LOSSES, CustomLoss

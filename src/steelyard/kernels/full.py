@@ -5,10 +5,9 @@
     c = step(p, y, a)                  the update rule, as under every metric
     x moves by -(a c / b) A^-1 q       and then A <- A + kappa h q q'
 
-``factor`` holds A^-1 = S S' by a triangle: row j of the array is column j of S, which ends at the diagonal. It is
-brought up to date by Carlson's formula, in one pass that also gives A^-1 q. So A^-1 is symmetric and b >= 0 whatever
-the rounding, and twice as many digits are kept as by the Sherman-Morrison formula for A^-1 itself, which takes twice
-the memory.
+``factor`` holds the triangle S of A^-1 = S S', column after column, each down to the diagonal. Carlson's formula brings
+it up to date in one pass that also gives A^-1 q. Whatever the rounding, A^-1 = S S' is then symmetric and b >= 0, which
+the Sherman-Morrison formula for A^-1 itself does not promise; and a triangle is half the memory.
 """
 
 from __future__ import annotations
@@ -26,18 +25,24 @@ from steelyard.kernels.schedule import LARGE
 from steelyard.kernels.single import read_config
 
 MOST = 1.7e308
+NOISE = 2e-15  # a sum that is smaller than this part of its terms is their rounding, and 0 is as good
 
 
 @dense_jit
 def _dot(factor, start, n, q):
+    """<S_j, q>, and the sum of the magnitudes of its terms."""
     phi = 0.0
+    size = 0.0
     for i in range(n):
-        phi += factor[start + i] * q[i]
-    return phi
+        term = factor[start + i] * q[i]
+        phi += term
+        size += abs(term)
+    return phi, size
 
 
 @dense_jit
-def _turn(factor, start, n, v, keep, back, phi):
+def _update_column(factor, start, n, v, keep, back, phi):
+    """S_j <- keep * S_j - back * v, then v += phi * S_j as it was."""
     for i in range(n):
         s = factor[start + i]
         factor[start + i] = keep * s - back * v[i]
@@ -48,8 +53,9 @@ def _turn(factor, start, n, v, keep, back, phi):
 def absorb(factor, q, v, rest):
     """Let A grow by q q' / rest. Sets v = A^-1 q and returns b = <q, v>, both with A as it was before.
 
-    With phi = S' q, column j of S and the part of v that the columns before it have given make the new column.
-    The square roots are divided by one after the other: their product may be too small for a float.
+    With phi = S' q, v = S phi, and the new column j is made of the old one and of what the columns before it have given
+    to v. Where a row comes again with a huge weight, phi is rounding, and v would be nothing else. The square roots are
+    divided by one after the other: their product may be too small for a float.
     """
     v[:] = 0.0
     b = 0.0
@@ -57,11 +63,11 @@ def absorb(factor, q, v, rest):
     start = ZERO
     for j in range(ZERO, np.uint64(q.size)):
         n = j + ONE
-        phi = _dot(factor, start, n, q)
-        if phi != 0.0:
+        phi, size = _dot(factor, start, n, q)
+        if abs(phi) > NOISE * size:
             b += phi * phi
             grown = math.sqrt(rest + b)
-            _turn(factor, start, n, v, root / grown, phi / grown / root, phi)
+            _update_column(factor, start, n, v, root / grown, phi / grown / root, phi)
             root = grown
         start += n
     return b
