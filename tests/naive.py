@@ -88,8 +88,34 @@ def step_in_ball(loss, update, p, y, rate, x, q, radius):
     return g * bisect(lambda part: (goal - answer(part * far)) * g, 0.0, 1.0)
 
 
+CURVATURE = {"squared": 1.0, "logistic": 1.0 / 16.0}
+
+
+def learn_full(rows, labels, weights, *, loss, update, eta0):
+    """The same under the full metric, with the inverse of the matrix kept by the Sherman-Morrison formula."""
+    d, kappa = len(rows[0]), CURVATURE[loss]
+    x = [0.0] * d
+    inverse = [[eta0 * (i == j) for j in range(d)] for i in range(d)]
+    predictions = []
+    for q, y, h in zip(rows, labels, weights, strict=True):
+        p = sum(v * w for v, w in zip(q, x, strict=True))
+        predictions.append(p)
+        if h == 0.0:
+            continue
+        direction = [sum(v * w for v, w in zip(row, q, strict=True)) for row in inverse]
+        b = sum(v * w for v, w in zip(q, direction, strict=True))
+        a = math.log(1.0 + kappa * h * b) / kappa
+        c = step(loss, update, p, y, a)
+        x = [x[j] - a * c / b * direction[j] for j in range(d)]
+        gain = kappa * h / (1.0 + kappa * h * b)
+        inverse = [[inverse[i][j] - gain * direction[i] * direction[j] for j in range(d)] for i in range(d)]
+    return predictions, x
+
+
 def learn(rows, labels, weights, *, loss, update, schedule, metric, center, eta0, power_t=0.5, radius=None):
     """Predictions before each row, and the final x. Rows are lists and include the constant feature, if any."""
+    if metric == "full":
+        return learn_full(rows, labels, weights, loss=loss, update=update, eta0=eta0)
     d = len(rows[0])
     x = [0.0] * d
     theta = [0.0] * d

@@ -32,7 +32,7 @@ FLOORS = [
     ["modelfile", "certificate", "comparator"],
     ["learner", "bank", "mixture"],
     ["ftrl"],
-    ["online"],
+    ["online", "fullmatrix"],
     ["snapshot"],
     ["data"],
     ["kernels"],
@@ -218,6 +218,8 @@ for form in (X, sp.csr_matrix(X), X.astype(np.float32), sp.csr_matrix((40, 0)), 
                 Learner("logistic", **options).learn(form, y[:n])
     Learner("logistic", metric="scalar", radius=0.3, eta0=5.0).learn(form, y[:n])
     Learner("logistic", n_outputs=3, certificate=True).learn(form, classes[:n])
+    Learner("logistic", metric="full", certificate=True).learn(form, y[:n])
+    Learner("logistic", metric="full", n_outputs=3, certificate=True).learn(form, classes[:n])
     Bank("logistic", eta0=np.ones(17), updates=("iwa", "aprox")).learn(form, y[:n])
     for loss in ("logistic", "squared", "hinge"):
         Mixture(loss).learn(form, y[:n])

@@ -39,6 +39,8 @@ ESTIMATORS = [
     OnlineClassifier(schedule="gap", center="origin", eta0=1.0),
     OnlineRegressor(update="aprox", schedule="adagrad-norm", eta0=1.0),
     OnlineRegressor(update="linearized", eta0=0.5),
+    OnlineClassifier(metric="full", eta0=1.0),
+    OnlineRegressor(metric="full", eta0=1.0),
 ]
 
 

@@ -20,6 +20,7 @@ MODELS = Path(__file__).parent / "models"
 KINDS = {
     "learner": lambda: Learner("logistic", schedule="adagrad-norm", certificate=True),
     "bank": lambda: Bank("squared", updates=("iwa", "linearized"), eta0=[0.1, 1.0]),
+    "full": lambda: Learner("squared", metric="full", n_outputs=1, certificate=True),
     "mixture": lambda: Mixture("squared"),
     "classes": lambda: Mixture("logistic", n_outputs=3),
 }

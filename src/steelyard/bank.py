@@ -60,6 +60,8 @@ class Bank(Ftrl):
             raise ValueError(f"eta0 must be a list of rates, got shape {rates.shape}")
         if isinstance(updates, str) or not len(updates):
             raise ValueError(f"updates must be a list of update names, got {updates!r}")
+        if metric == "full":
+            raise ValueError("a bank has no metric='full': every rate would need a matrix of its own. Use a Learner")
         for rate in rates:
             Regularizer(eta0=float(rate))
         rules = [check_update(update, get_loss(loss)) for update in updates]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from steelyard.data.block import Block
 from steelyard.data.memory import lazy_zeros
+from steelyard.fullmatrix import FullState, check_curvature, new_factor
 from steelyard.kernels import layout
 from steelyard.losses import Array, Loss
 from steelyard.online import OnlineLearner
@@ -39,7 +40,7 @@ class State(NamedTuple):
 class Ftrl(OnlineLearner):
     """One regularizer; for each output an initial rate and an update rule."""
 
-    state: State | None
+    state: State | FullState | None
 
     def __init__(
         self,
@@ -64,20 +65,26 @@ class Ftrl(OnlineLearner):
                 "guard=True needs center='origin', metric='scalar' and no radius: Algorithm 1's condition is for those"
             )
         self.guard = bool(guard)
+        self._full = regularizer.metric == "full"
+        if self._full:
+            check_curvature(self.loss)
         self._keeps_dual = self.certificate and regularizer.center == "trajectory"
         """Whether the sum of h*c*q stands beside the table; for center "origin" the table has it."""
         adaptive = regularizer.adaptive
         plain = regularizer.radius is None and not (adaptive or self._keeps_dual or self.guard)
-        self._kernel = "learn_outputs" if self.n_outputs > 1 else "learn_plain" if plain else "learn"
+        self._kernel = "learn_plain" if plain else "learn"
+        if self._full or self.n_outputs > 1:
+            self._kernel = "learn_full" if self._full else "learn_outputs"
         """The kernel that learns with as little as these options need."""
         self.inspects_indices = self._kernel == "learn_plain"
-        self._record = self.n_outputs if regularizer.metric == "scalar" else 1 + (1 + adaptive) * self.n_outputs
+        diagonal = regularizer.metric == "diagonal"
+        self._record = 1 + (1 + adaptive) * self.n_outputs if diagonal else self.n_outputs
         """Numbers a feature owns in the table."""
         self._config = self._make_config()
 
     # -------------------------------------------------------------------------------------------------------- state
 
-    def _new_state(self, n_features: int) -> State:
+    def _new_state(self, n_features: int) -> State | FullState:
         clocks = np.zeros((self.n_outputs, layout.CLOCKS_SIZE))
         clocks[:, layout.LAM] = 1.0 / self._eta0
         clocks[:, layout.SCALE] = 1.0
@@ -85,13 +92,18 @@ class Ftrl(OnlineLearner):
         if self.regularizer.metric == "diagonal":
             table[-self._record] = 1.0  # the intercept's scale
         dual = lazy_zeros((n_features + 1) * self.n_outputs if self._keeps_dual else 0)
-        return State(table, clocks, np.zeros((self.n_outputs, layout.SUMS_SIZE)), dual)
+        sums = np.zeros((self.n_outputs, layout.SUMS_SIZE))
+        if self._full:
+            return FullState(table, clocks, sums, dual, new_factor(n_features, self.regularizer.eta0))
+        return State(table, clocks, sums, dual)
 
     def _snapshot(self, block: Block, state: Any) -> Snapshot | Journal:
-        whole = self.regularizer.radius is not None  # where the ball binds, all weights may be rescaled
-        return Snapshot(block, self._record_arrays(state), [state.clocks, state.sums], whole=whole)
+        # where the ball binds, all weights may be rescaled; a matrix moves those of features that a row does not have
+        whole = self.regularizer.radius is not None or self._full
+        others = [state.clocks, state.sums, *([state.factor] if self._full else [])]
+        return Snapshot(block, self._record_arrays(state), others, whole=whole)
 
-    def _record_arrays(self, state: State) -> list[NDArray[Any]]:
+    def _record_arrays(self, state: Any) -> list[NDArray[Any]]:
         return [state.table.reshape(-1, self._record), state.dual.reshape(-1, self.n_outputs)]
 
     # ----------------------------------------------------------------------------------------------------- learning
@@ -114,7 +126,10 @@ class Ftrl(OnlineLearner):
         params = np.tile(parameters, (self.n_outputs, 1))
         params[:, layout.RULE] = self._rules
         params[:, layout.WANTS_GAP] = self.certificate or self.guard or self.regularizer.schedule == "gap"
-        work = np.empty(layout.WORK_SIZE * (-(-self.n_outputs // layout.OUTPUT_LANES) * layout.OUTPUT_LANES))
+        room = layout.WORK_SIZE * (-(-self.n_outputs // layout.OUTPUT_LANES) * layout.OUTPUT_LANES)
+        if self._full:
+            room = 2 * (block.n_features + 1) + layout.FULL_VECTORS * self.n_outputs
+        work = np.empty(room)
         config = self._config.copy()
         config[layout.DENSE] = block.dense
         learn = get_kernel(self._kernel, *block.types)
@@ -137,9 +152,10 @@ class Ftrl(OnlineLearner):
         config[layout.CERTIFY] = self.certificate
         config[layout.GUARD] = self.guard
         config[layout.VECTOR] = _VECTOR_FORMS[self.loss.vector_form]
+        config[layout.CURVATURE] = self.loss.curvature or np.nan
         return config
 
-    def _warn_of_divergence(self, update: str, state: State, prediction: Array, order: NDArray[np.int64]) -> None:
+    def _warn_of_divergence(self, update: str, state: Any, prediction: Array, order: NDArray[np.int64]) -> None:
         """Say so if a loss is not finite any more, and what to do."""
         if np.isfinite(state.sums[:, layout.LOSS]).all():
             return
@@ -160,7 +176,7 @@ class Ftrl(OnlineLearner):
     def _solve_coefficients(self, state: Any) -> Array:
         r = self.regularizer
         table = state.table.reshape(-1, self._record)
-        weights = table if r.metric == "scalar" else table[:, 1 : 1 + self.n_outputs]
+        weights = table[:, 1 : 1 + self.n_outputs] if r.metric == "diagonal" else table
         if r.center == "trajectory":
             return np.ascontiguousarray(weights * state.clocks[:, layout.SCALE])
         lam = self.lam()
@@ -173,6 +189,8 @@ class Ftrl(OnlineLearner):
     def lam(self) -> Array:
         """lam of the round to come, one an output."""
         r = self.regularizer
+        if self._full:
+            raise ValueError("metric='full' has a matrix in place of lam")
         weight, lam, sum_sq_grad = self._learned().clocks[:, [layout.WEIGHT, layout.LAM, layout.SUM_SQ_GRAD]].T
         if r.schedule == "gap":
             return np.asarray(lam)

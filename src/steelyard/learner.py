@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from steelyard.ftrl import Ftrl, State
 from steelyard.kernels import layout
 from steelyard.losses import Array, Loss, get_loss
-from steelyard.regularizers import Regularizer
+from steelyard.regularizers import Regularizer, default_schedule
 from steelyard.updates import check_update
 
 
@@ -23,13 +23,18 @@ class Learner(Ftrl):
     ----------
     loss : str or Loss
     update : {"iwa", "proximal", "aprox", "linearized"}
-    schedule : {"power", "constant", "adagrad-norm", "gap"}
-    metric : {"diagonal", "scalar"}
-        ``diagonal`` divides each feature by its running scale, so that raw columns work.
+    schedule : {"power", "constant", "adagrad-norm", "gap"}, optional
+        By default ``power``. Metric ``full`` has none: leave it out.
+    metric : {"diagonal", "scalar", "full"}
+        ``diagonal`` divides each feature by its running scale, so that raw columns work. ``full`` keeps a matrix of all
+        pairs of features: for the squared loss and ``iwa`` it is recursive least squares, with the penalty
+        ||u||^2 / (2 eta0), intercept included. It takes O(d^2) a row, at most 10,000 features, and a loss with a
+        ``curvature``.
     center : {"trajectory", "origin"}
         ``origin`` is FTRL (the paper's), ``trajectory`` is mirror descent.
     eta0 : float
-        The initial learning rate, 1/lam_1.
+        The initial learning rate, 1/lam_1. Under metric ``full`` the matrix starts at I/eta0: a large one is a weak
+        prior.
     power_t : float
         The exponent of ``schedule="power"``.
     radius : float, optional
@@ -63,7 +68,7 @@ class Learner(Ftrl):
         loss: str | Loss = "logistic",
         *,
         update: str = "iwa",
-        schedule: str = "power",
+        schedule: str | None = None,
         metric: str = "diagonal",
         center: str = "trajectory",
         eta0: float = 1.0,
@@ -74,7 +79,8 @@ class Learner(Ftrl):
         certificate: bool | None = None,
         guard: bool = False,
     ) -> None:
-        regularizer = Regularizer(schedule, metric, center, eta0, power_t, radius)
+        chosen = default_schedule(metric) if schedule is None else schedule
+        regularizer = Regularizer(chosen, metric, center, eta0, power_t, radius)
         super().__init__(
             loss,
             regularizer,

@@ -53,6 +53,9 @@ class Loss:
     label_scale: ClassVar[str]
     """What happens to slopes where real labels are in another unit: they are ``"proportional"`` to it, ``"constant"``,
     or proportional up to where the loss is ``"cut"``; ``"none"`` for labels that have no unit. Every loss says it."""
+    curvature: float | None = None
+    """What stands for the second derivative under ``metric="full"``: that derivative where it is constant, a quarter of
+    its largest value where it is not. None where it is zero or has no bound."""
 
     @property
     def parameters(self) -> tuple[float, ...]:
@@ -127,7 +130,7 @@ class Squared(Loss):
     r""":math:`\tfrac12 (p-y)^2`."""
 
     name, labels, label_scale = "squared", "real", "proportional"
-    vector_form, mixing = "squared", "squared"
+    vector_form, mixing, curvature = "squared", "squared", 1.0
 
 
 @dataclass(frozen=True)
@@ -164,7 +167,7 @@ class Huber(Loss):
     r""":math:`\tfrac12 r^2` for :math:`|r| \le \delta`, :math:`\delta(|r|-\delta/2)` beyond, r = p - y."""
 
     delta: float = 1.0
-    name, labels, label_scale = "huber", "real", "cut"
+    name, labels, label_scale, curvature = "huber", "real", "cut", 0.25
 
     def __post_init__(self) -> None:
         _require(0.0 < self.delta < np.inf, f"the huber loss needs a finite delta > 0, got delta={self.delta}")
@@ -189,7 +192,7 @@ class Logistic(Loss):
     r""":math:`\ln(1+e^{-yp})`; the probability of +1 is :math:`1/(1+e^{-p})`."""
 
     name, labels, link, label_scale = "logistic", "sign", "logistic", "none"
-    vector_form, mixing = "logistic", "logistic"
+    vector_form, mixing, curvature = "logistic", "logistic", 1.0 / 16.0
 
 
 @dataclass(frozen=True)
@@ -210,7 +213,7 @@ class Hinge(Loss):
 class SquaredHinge(Loss):
     r""":math:`\tfrac12 \max(0, 1-yp)^2`."""
 
-    name, labels, label_scale = "squared_hinge", "sign", "none"
+    name, labels, label_scale, curvature = "squared_hinge", "sign", "none", 0.25
 
 
 @dataclass(frozen=True)
@@ -264,6 +267,8 @@ class CustomLoss(Loss):
         The labels it takes.
     infimum : float, optional
         The smallest value of the loss, 0 for most. Only ``update="aprox"`` needs it.
+    curvature : float, optional
+        What stands for its second derivative. Only ``metric="full"`` needs it.
 
     Examples
     --------
@@ -279,12 +284,17 @@ class CustomLoss(Loss):
     slope: Callable[[float, float], float]  # type: ignore[assignment]
     labels: str = "real"
     infimum: float | None = None
+    curvature: float | None = None
     name, label_scale = "custom", "none"  # nothing is known of its slopes: labels are taken as they are
 
     def __post_init__(self) -> None:
         for part in ("value", "slope"):
             _require(callable(getattr(self, part)), f"CustomLoss needs {part}, a function of (p, y)")
         _require(self.labels in _DOMAINS, f"unknown labels={self.labels!r}; choose one of {', '.join(_DOMAINS)}")
+        _require(
+            self.curvature is None or 0.0 < self.curvature < np.inf,
+            f"CustomLoss: curvature must be a finite number > 0, got {self.curvature}",
+        )
         for y in {"real": (0.0, 1.5), "count": (1.0, 3.0)}.get(self.labels, (-1.0, 1.0)):
             self._probe(y)
 

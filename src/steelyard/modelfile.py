@@ -26,11 +26,11 @@ from numpy.typing import NDArray
 
 from steelyard.bank import Bank
 from steelyard.data.files import atomic_write
-from steelyard.ftrl import State
+from steelyard.fullmatrix import diagonal_of
 from steelyard.kernels import layout
 from steelyard.learner import Learner
 from steelyard.losses import LOSSES, CustomLoss
-from steelyard.mixture import Mixture, MixtureState
+from steelyard.mixture import Mixture
 from steelyard.online import OnlineLearner
 
 FORMAT = 2
@@ -186,8 +186,8 @@ def _check_outputs(kind: type[OnlineLearner], options: dict[str, Any], arrays: d
 
 def _set_state(learner: OnlineLearner, arrays: dict[str, NDArray[Any]]) -> None:
     """Give a learner the arrays of a file, copied to where tables live, if they are what its options need."""
-    names: type[Any] = MixtureState if isinstance(learner, Mixture) else State
-    _require(set(arrays) == set(names._fields), "is damaged: arrays are missing, or there are too many")
+    names = learner._new_state(0)._fields
+    _require(set(arrays) == set(names), "is damaged: arrays are missing, or there are too many")
     record = learner._record  # type: ignore[attr-defined]
     table = arrays["table"]
     fits = table.ndim == 1 and table.size % record == 0 and table.size >= record
@@ -201,6 +201,10 @@ def _set_state(learner: OnlineLearner, arrays: dict[str, NDArray[Any]]) -> None:
         counts = arrays["sums"][:, [layout.ROWS, layout.NEGATIVE, layout.GUARDED]]
         _require(((counts >= 0.0) & (counts < 2.0**63)).all(), "is damaged: a count is out of range")
         _require((arrays["clocks"][:, layout.WEIGHT] >= 0.0).all(), "is damaged: a weight is negative")
+    if "factor" in arrays:
+        factor = arrays["factor"]
+        right = np.isfinite(factor).all() and (factor[diagonal_of(table.size // record - 1)] >= 0.0).all()
+        _require(right, "is damaged: its matrix is none that a learner can have")
     for name, array in expected._asdict().items():
         array[...] = arrays[name]
     learner.state = expected

@@ -12,7 +12,9 @@ gap            lam_(t+1) = lam_t + gamma_t / eta0^2, gamma_t = h (value(p) + con
 counts as h examples, not as one with an h times larger gradient.
 
 Metric ``scalar`` measures ||x||^2. Metric ``diagonal`` measures sum_j s_j sqrt(s_j^2 + G_j) x_j^2, where s_j is the
-largest magnitude of feature j so far and G_j, which only ``adagrad-norm`` makes grow, its sum of h g_j^2.
+largest magnitude of feature j so far and G_j, which only ``adagrad-norm`` makes grow, its sum of h g_j^2. Metric
+``full`` measures x'Ax, where A = I/eta0 + sum kappa h q q' over the rows before t and kappa is a constant of the loss,
+``Loss.curvature``. There lam stays as it is, and what grows is A.
 """
 
 from __future__ import annotations
@@ -23,13 +25,18 @@ from numbers import Real
 from typing import Any
 
 SCHEDULES = {"constant": 0, "power": 1, "adagrad-norm": 2, "gap": 3}
-METRICS = ("scalar", "diagonal")
+METRICS = ("scalar", "diagonal", "full")
 CENTERS = ("origin", "trajectory")
 
 
 def _choose(name: str, value: Any, choices: Any) -> None:
     if value not in choices:
         raise ValueError(f"unknown {name} {value!r}; choose one of {', '.join(choices)}")
+
+
+def default_schedule(metric: str) -> str:
+    """The schedule where none is given: a matrix that grows needs no other."""
+    return "constant" if metric == "full" else "power"
 
 
 def _positive(name: str, value: Any) -> float:
@@ -58,12 +65,28 @@ class Regularizer:
             object.__setattr__(self, "radius", _positive("radius", self.radius))
             if not 1e-30 <= float(self.radius) <= 1e30:
                 raise ValueError(f"radius must be between 1e-30 and 1e30, got {self.radius!r}")
-            if self.metric == "diagonal":
+            if self.metric != "scalar":
                 raise ValueError(
-                    "radius needs metric='scalar': the nearest point of a ball in a diagonal metric has no closed form"
+                    "radius needs metric='scalar': the nearest point of a ball in another metric has no closed form"
                 )
         if not isinstance(self.power_t, Real) or not 0.0 <= float(self.power_t) <= 1.0:
             raise ValueError(f"power_t must be a number between 0 and 1, got {self.power_t!r}")
+        if self.metric == "full":
+            self._check_full()
+
+    def _check_full(self) -> None:
+        """Refuse what means nothing where a matrix grows."""
+        if self.schedule != "constant" or self.power_t != 0.5:
+            what = f"schedule={self.schedule!r}" if self.schedule != "constant" else f"power_t={self.power_t!r}"
+            raise ValueError(
+                f"{what} means nothing under metric='full': its matrix grows with every row, and so lowers the rate by "
+                "itself. Leave it out"
+            )
+        if self.center != "trajectory":
+            raise ValueError(
+                "metric='full' needs center='trajectory': with center='origin', a matrix that grows would pull the "
+                "model back to zero"
+            )
 
     @property
     def adaptive(self) -> bool:

@@ -18,12 +18,12 @@ from steelyard.learner import Learner
 from steelyard.losses import Array, Loss, get_loss
 from steelyard.mixture import Mixture
 from steelyard.online import OnlineLearner, Progress
-from steelyard.regularizers import Regularizer
+from steelyard.regularizers import Regularizer, default_schedule
 from steelyard.updates import check_update
 
 _CHOSEN_BY_AUTO = {
     "update": "iwa",
-    "schedule": "power",
+    "schedule": None,
     "power_t": 0.5,
     "metric": "diagonal",
     "center": "trajectory",
@@ -44,7 +44,7 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
         *,
         update: str,
         eta0: float | str,
-        schedule: str,
+        schedule: str | None,
         power_t: float,
         metric: str,
         center: str,
@@ -92,9 +92,12 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
         if self.eta0 != "auto":
             raise ValueError(f"eta0 must be 'auto' or a positive number, got {self.eta0!r}")
         check_update(self.update, get_loss(self.loss))
-        Regularizer(self.schedule, self.metric, self.center, 1.0, self.power_t)
+        schedule = default_schedule(self.metric) if self.schedule is None else self.schedule
+        Regularizer(schedule, self.metric, self.center, 1.0, self.power_t)
         for name, only in _CHOSEN_BY_AUTO.items():
             value = getattr(self, name)
+            if name == "schedule" and value == "power":  # the same as None here
+                continue
             if name == "certificate" and value:
                 raise ValueError("certificate=True needs a learning rate, eta0=1.0 for example: 'auto' keeps none")
             if value != only and name != "certificate":

@@ -60,11 +60,13 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
         Initial learning rate. ``auto`` needs none: it learns with eight rates in one pass and mixes them, see
         :class:`Mixture`. ``update``, ``schedule``, ``power_t``, ``metric``, ``center``, ``radius`` and ``certificate``
         belong to a rate, and ``auto`` chooses them itself.
-    schedule : {"power", "constant", "adagrad-norm", "gap"}, default="power"
+    schedule : {"power", "constant", "adagrad-norm", "gap"}, default=None
+        None is ``power``, and nothing under ``metric="full"``, which has no schedule.
     power_t : float, default=0.5
         Exponent of ``schedule="power"``.
-    metric : {"diagonal", "scalar"}, default="diagonal"
-        ``diagonal`` divides each feature by its running scale, so that raw columns work.
+    metric : {"diagonal", "scalar", "full"}, default="diagonal"
+        ``diagonal`` divides each feature by its running scale, so that raw columns work. ``full`` keeps a matrix of all
+        pairs of features, see :class:`Learner`.
     center : {"trajectory", "origin"}, default="trajectory"
     radius : float, default=None
         Keep the model in a ball of this radius (needs ``metric="scalar"``).
@@ -114,7 +116,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
         *,
         update: str = "iwa",
         eta0: float | str = "auto",
-        schedule: str = "power",
+        schedule: str | None = None,
         power_t: float = 0.5,
         metric: str = "diagonal",
         center: str = "trajectory",

@@ -46,7 +46,7 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
         *,
         update: str = "iwa",
         eta0: float | str = "auto",
-        schedule: str = "power",
+        schedule: str | None = None,
         power_t: float = 0.5,
         metric: str = "diagonal",
         center: str = "trajectory",

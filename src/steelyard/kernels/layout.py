@@ -33,8 +33,9 @@ OWN = 2
     CERTIFY,
     GUARD,
     VECTOR,  # which losses have a step in vectors: VECTOR_NONE, …
+    CURVATURE,  # how fast the matrix of metric "full" grows
     CONFIG_SIZE,
-) = range(13)
+) = range(14)
 VECTOR_NONE, VECTOR_LOGISTIC, VECTOR_SQUARED = range(3)
 
 # ``clocks``: what sets lam_t and the scale of the weights.
@@ -77,6 +78,8 @@ OUTPUT_LANES = 16
     WORK_LOST,
     WORK_SIZE,
 ) = range(15)
+
+FULL_VECTORS = 3  # of K numbers, in ``work`` of metric "full"
 
 # -------------------------------------------------------------------------------------------------------- Mixture
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import types
 
-from steelyard.kernels import evaluate, mixture, order, outputs, parse, single
+from steelyard.kernels import evaluate, full, mixture, order, outputs, parse, single
 from steelyard.kernels.compile import (
     CONJUGATE_SIGNATURE,
     SCALAR_SIGNATURE,
@@ -95,6 +95,7 @@ _KERNELS: dict[str, Callable[..., Any]] = {
     "learn": single.learn,
     "learn_plain": single.learn_plain,
     "learn_outputs": outputs.learn_outputs,
+    "learn_full": full.learn_full,
     "predict": evaluate.predict,
     "inspect": order.inspect,
     "row_keys": order.row_keys,
@@ -113,8 +114,10 @@ def get_kernel(name: str, data: str = "f8", indices: str = "u4") -> Any:
     loss = (types.intp, types.intp, _matrix, _reals)  # step, conjugate, params, eta0
     state = (_vector, _matrix, _matrix, _vector)  # table, clocks, sums, dual
     learner = (*loss, *rows, *_targets, *state, _reals, _vector, _vector, _vector)
+    with_factor = (*loss, *rows, *_targets, *state, _vector, _reals, _vector, _vector, _vector)
     singles = types.float32[::1]
-    tables = (singles, _vector, _matrix, _vector, types.uint64[::1], _vector)  # table twice, sums, clocks, centered, dual
+    # table twice, sums, clocks, centered, dual, second
+    tables = (singles, _vector, _matrix, _vector, types.uint64[::1], _vector, _vector)
     room = (types.uint64[::1], _vector, singles)
     journal = (types.uint8[::1], _vector, types.uint64[::1])
     signatures = {
@@ -135,6 +138,7 @@ def get_kernel(name: str, data: str = "f8", indices: str = "u4") -> Any:
         "learn": types.intp(*learner),
         "learn_plain": types.intp(*learner),
         "learn_outputs": types.intp(*learner),
+        "learn_full": types.intp(*with_factor),
         "predict": types.void(*rows, _reals, types.boolean, _vector),
         "inspect": types.intp(positions, _unsigned, types.uint64),
         "row_keys": types.void(*rows, _unsigned, types.boolean, _vector, types.uint64[::1], types.int64[::1]),

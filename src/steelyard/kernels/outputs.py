@@ -51,7 +51,7 @@ from steelyard.kernels.steps.residual import squared_sixteen
 
 
 @jit
-def _label(y, k, classes):
+def label_of(y, k, classes):
     """The label that output k sees: its own +-1 under one-vs-rest, the label itself otherwise."""
     if classes:
         return 1.0 if y == k else -1.0
@@ -161,7 +161,7 @@ def learn_outputs(
             p[k] *= ball_factor(clocks, k, lam[k], radius, origin)
             rate[k] = bounded(rate[k], norm2[k])
             all_a[k] = rate[k] * norm2[k]
-            labels[k] = _label(y[row], k, classes)
+            labels[k] = label_of(y[row], k, classes)
         _steps(step, params, config[VECTOR], all_p, labels, all_a, value, slope, c, gap)
         if radius < math.inf:
             for k in range(size):
