@@ -32,6 +32,7 @@ class Certificate:
     delta, negative_deltas : the sum of delta_t, by which the surrogate slopes beat the gradients in the paper's bound,
         and how many are negative; known for center "origin" and the scalar metric without a ball
     guarded : how often ``guard=True`` took another slope than the update's
+    scale, center : of every column, the intercept's last, where the learner knows them: what ``scaled`` norms measure in
 
     Examples
     --------
@@ -55,6 +56,8 @@ class Certificate:
     delta: float | None = None
     negative_deltas: int | None = None
     guarded: int = 0
+    scale: Array | None = None
+    center: Array | None = None
 
     @property
     def average_loss(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from steelyard.kernels.layout import EXPERTS
 from steelyard.losses import Array, Loss
 from steelyard.online import OnlineLearner
 from steelyard.snapshot import Journal, Snapshot
+
+if TYPE_CHECKING:
+    from steelyard.certificate import Certificate
 
 RATES = np.concatenate([np.logspace(-1.5, 1.0, layout.HALF), np.logspace(-1.0, 1.5, layout.HALF)])
 """Four rates under a metric that falls like 1/sqrt(n), and four under one that falls like 1/n."""
@@ -292,6 +295,47 @@ class Mixture(OnlineLearner):
             width = float(state.clocks[layout.HIGHEST] - state.clocks[layout.LOWEST])
             return self._loss_unit(state) * largest * width * width * (float(np.log(EXPERTS)) / 4.0 + 0.5)
         return self._loss_unit(state) * 2.0 * float(state.sums[output, layout.MIXING_COST])
+
+    # ------------------------------------------------------------------------------------------------- certificates
+
+    @property
+    def certificate(self) -> bool:  # type: ignore[override]
+        """Whether there is one: always, but for models of files that were written before mixtures kept it."""
+        return self.state is None or not np.isnan(self.state.sums[:, layout.MIX_FENCHEL]).any()
+
+    def certify(self, output: int = 0) -> Certificate:
+        """The certificate of one output: a regret bound for any comparator, in true weights, over everything learned."""
+        from steelyard.certificate import Certificate
+
+        state = self._learned()
+        if not self.certificate:
+            raise ValueError("this model was saved by an older version, which kept no certificate: learn it anew for one")
+        k = range(self.n_outputs)[output]
+        sums, loss_unit = state.sums[k], self._loss_unit(state)
+        label_unit = float(state.clocks[layout.LABEL_UNIT]) or 1.0
+        scale, center = self._column_units(state)
+        with np.errstate(over="ignore"):
+            return Certificate(
+                rounds=int(state.clocks[layout.MIX_ROWS]),
+                weight=float(state.clocks[layout.MIX_SEEN]),
+                total_loss=loss_unit * float(sums[layout.MIXED_LOSS]),
+                fenchel=loss_unit * float(sums[layout.MIX_FENCHEL]),
+                dual=loss_unit / label_unit * state.dual.reshape(-1, self.n_outputs)[:, k],
+                fit_intercept=self.fit_intercept,
+                scale=scale,
+                center=center,
+            )
+
+    def _column_units(self, state: MixtureState) -> tuple[Array, Array]:
+        """The spread of every column around its center, and the center: 0 where a column is not centered."""
+        records = state.table.reshape(-1, self._record)
+        count, mean = state.table.view(np.float64).reshape(len(records), -1)[:, self._statistics // 2 + 1 :][:, :2].T
+        centered = (count == state.clocks[layout.MIX_SEEN]) & ~np.isnan(mean)
+        centered[-1] = False
+        exponent = records[:, self._statistics + layout.EXPONENT].astype(int)
+        with np.errstate(over="ignore"):
+            scale = np.ldexp(np.sqrt(records[:, self._statistics + layout.VARIANCE].astype(np.float64)), exponent)
+        return scale, np.where(centered, mean, 0.0)
 
     def _solve_coefficients(self, state: Any) -> Array:
         """The averaged model: every expert's weights by its share, with the centers moved into the intercept."""
