@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from steelyard.data.block import Block
 from steelyard.data.memory import lazy_zeros
 from steelyard.kernels import layout
-from steelyard.kernels.layout import EXPERTS
+from steelyard.kernels.layout import EXPERTS, TOTAL
 from steelyard.losses import Array, Loss
 from steelyard.online import OnlineLearner
 from steelyard.snapshot import Journal, Snapshot
@@ -39,7 +39,8 @@ class Expert(NamedTuple):
 
     eta0: float
     decay: str
-    """``"1/sqrt(n)"`` or ``"1/n"``: how its rate for a feature falls with the feature's weight n."""
+    """``"1/sqrt(n)"`` or ``"1/n"``: how its rate for a feature falls with the feature's weight n; or ``"full matrix"``,
+    where ``eta0`` is that of ``Learner(metric="full")``, one over the strength of the prior, in scaled columns."""
     loss: float
     """Its average loss so far, each example before it was learned; inf where it was retired."""
     weight: float
@@ -61,6 +62,8 @@ class MixtureState(NamedTuple):
     """Where the records of the centered features start, as many as ``clocks[CENTERED]`` says."""
     dual: Array
     """The sum of h*c*q, (features + 1) x outputs, c the mixture's slope: for the certificate."""
+    second: Array
+    """What the experts of second order have learned (``kernels.second``); empty where there are none."""
 
 
 class Mixture(OnlineLearner):
@@ -111,15 +114,32 @@ class Mixture(OnlineLearner):
         if self._labels == layout.PLAIN:
             clocks[layout.LOWEST], clocks[layout.HIGHEST] = -1.0, 1.0
         sums = np.zeros((self.n_outputs, layout.MIX_SUMS_SIZE))
+        second = self._new_second(n_features)
+        if second.size:
+            clocks[layout.MATRICES] = layout.SECOND
+        else:
+            self._evidence_of(sums)[:, EXPERTS:] = np.inf
         dual = lazy_zeros((n_features + 1) * self.n_outputs)
-        return MixtureState(table, clocks, sums, lazy_zeros(n_features, np.uint64), dual)
+        return MixtureState(table, clocks, sums, lazy_zeros(n_features, np.uint64), dual, second)
+
+    def _new_second(self, n_features: int) -> Array:
+        """Experts of second order, who know nothing yet: where columns are few, and the loss has a curvature."""
+        if self._kind == layout.MIX_CONVEX or not 0 < n_features <= layout.SECOND_MOST:
+            return np.empty(0)
+        width = layout.second_width(n_features)
+        models = np.zeros((self.n_outputs * layout.SECOND, width + layout.SECOND_EXTRA))
+        models[:, width + layout.GAMMA] = models[:, width + layout.INFO] = 1.0
+        parts = [np.zeros(layout.SECOND_COLUMNS * width)]
+        for prior in layout.second_priors(n_features):
+            parts += [(np.eye(width) / prior).ravel(), np.zeros(2 * width)]
+        return np.concatenate([*parts, models.ravel()])
 
     def _record_arrays(self, state: MixtureState) -> list[NDArray[Any]]:
         return [state.table.reshape(-1, self._record), state.dual.reshape(-1, self.n_outputs)]
 
     def _snapshot(self, block: Block, state: Any) -> Snapshot | Journal:
         centered = state.centered[: int(state.clocks[layout.CENTERED])]
-        others = [state.clocks, state.sums, centered]
+        others = [state.clocks, state.sums, state.second, centered]
         if block.dense:
             return Snapshot(block, self._record_arrays(state), others)
         always = np.append((centered // np.uint64(self._record)).astype(np.intp), block.n_features)
@@ -152,7 +172,7 @@ class Mixture(OnlineLearner):
         room = block.n_features if resident else longest + max(longest, int(state.clocks[layout.CENTERED]))
         room = (room + 4 * EXPERTS) // EXPERTS * EXPERTS  # with the intercept, and whole vectors
         outputs = (EXPERTS + 1) * self.n_outputs  # predictions and slopes
-        work = np.empty(layout.ROW_VECTORS * room + layout.EXPERT_VECTORS * EXPERTS + outputs)
+        work = np.empty(layout.ROW_VECTORS * room + layout.EXPERT_VECTORS * layout.SLOTS + outputs)
         singles = np.zeros((1 + 2 * (self.n_outputs if resident else 1)) * room, np.float32)
         config = np.empty(layout.MIX_CONFIG_SIZE)
         config[layout.MIX_KIND], config[layout.MIX_LABELS] = self._kind, self._labels
@@ -160,10 +180,12 @@ class Mixture(OnlineLearner):
         config[layout.MIX_CLASSES] = self.one_vs_rest
         config[layout.MIX_DELTA] = own[0] if self._labels == layout.CUT else 0.0
         config[layout.MIX_WIDTH], config[layout.MIX_RESIDENT] = self._record, resident
+        config[layout.MIX_STRONG], config[layout.MIX_WEAK] = layout.second_priors(block.n_features)
         learn = get_kernel("learn_mixture", *block.types)
         rows = (*block.arrays, order, y if unit == 1.0 else y / unit, weight)
-        tables = (state.table, state.table.view(np.float64), state.sums, state.clocks, state.centered, state.dual)
+        tables = (state.table, state.table.view(np.float64), state.sums, state.clocks, state.centered)
         space = (np.empty(room, np.uint64), work, singles)
+        tables += (state.dual, state.second)
         journal = _NO_JOURNAL
         if isinstance(snapshot, Journal):
             journal = (snapshot.stamps, snapshot.records.reshape(-1), snapshot.features)
@@ -224,20 +246,26 @@ class Mixture(OnlineLearner):
     # -------------------------------------------------------------------------------------------------- the mixture
 
     @staticmethod
-    def _evidence(state: MixtureState) -> Array:
-        return state.sums[:, layout.EVIDENCE : layout.EVIDENCE + EXPERTS]
+    def _evidence_of(sums: Array) -> Array:
+        return sums[:, layout.EVIDENCE : layout.EVIDENCE + TOTAL]
+
+    def _evidence(self, state: MixtureState) -> Array:
+        """One row an output; the columns of experts of second order only where there are any."""
+        return self._evidence_of(state.sums)[:, : TOTAL if state.second.size else EXPERTS]
 
     def weights(self, output: int = 0) -> Array:
         """The experts' shares in the mixture."""
         state = self._learned()
         evidence = self._evidence(state)[output]
+        favour = np.where(np.arange(evidence.size) < EXPERTS, 1.0, EXPERTS / layout.SECOND)
         alive = np.isfinite(evidence)
+        share = np.zeros(evidence.size)
         if not alive.any():
-            return np.full(EXPERTS, 1.0 / EXPERTS)
-        worse = evidence[alive] - evidence[alive].min()
-        rate = self._mixing_rate(output)
-        share = np.zeros(EXPERTS)
-        share[alive] = worse == 0.0 if rate == np.inf else np.exp(-rate * worse)
+            share[:EXPERTS] = 1.0
+        else:
+            worse = evidence[alive] - evidence[alive].min()
+            rate = self._mixing_rate(output)
+            share[alive] = favour[alive] * (worse == 0.0 if rate == np.inf else np.exp(-rate * worse))
         return np.asarray(share / share.sum())
 
     def _mixing_rate(self, output: int) -> float:
@@ -258,18 +286,23 @@ class Mixture(OnlineLearner):
         seen = state.clocks[layout.MIX_SEEN]
         retired = ~np.isfinite(self._evidence(state)[output])
         with np.errstate(over="ignore", invalid="ignore"):
-            losses = self._loss_unit(state) * (state.sums[output, layout.EXPERT_LOSS :][:EXPERTS] / (seen or np.nan))
-        shares = self.weights(output)
+            losses = self._loss_unit(state) * (state.sums[output, layout.EXPERT_LOSS :][:TOTAL] / (seen or np.nan))
+        rates = [*RATES, *(1.0 / prior for prior in layout.second_priors(self.n_features))]
+        decays = ["1/sqrt(n)"] * layout.HALF + ["1/n"] * layout.HALF + ["full matrix"] * layout.SECOND
         return [
             Expert(
-                float(RATES[k]),
-                "1/sqrt(n)" if k < layout.HALF else "1/n",
+                float(rates[k]),
+                decays[k],
                 float("inf") if retired[k] else float(losses[k]),
-                float(shares[k]),
+                float(share),
                 bool(retired[k]),
             )
-            for k in range(EXPERTS)
+            for k, share in enumerate(self.weights(output))
         ]
+
+    def _least_share(self, state: MixtureState) -> float:
+        """The smallest share that an expert has to begin with."""
+        return 0.5 / EXPERTS if state.second.size else 1.0 / EXPERTS
 
     def regret(self, output: int = 0) -> float:
         """By how much the mixture's cumulated loss exceeds that of its best expert, in counted weights.
@@ -278,7 +311,8 @@ class Mixture(OnlineLearner):
         """
         state = self._learned()
         sums, evidence = state.sums[output], self._evidence(state)[output]
-        losses = sums[layout.COUNTED_EXPERT_LOSS :][:EXPERTS] if self._kind == layout.MIX_SQUARED else evidence
+        counted = sums[layout.COUNTED_EXPERT_LOSS :][: evidence.size]
+        losses = counted if self._kind == layout.MIX_SQUARED else evidence
         best = losses[np.isfinite(evidence)].min(initial=np.inf)
         if sums[layout.COUNTED_LOSS] == best:  # both infinite, too
             return 0.0
@@ -288,12 +322,12 @@ class Mixture(OnlineLearner):
     def regret_bound(self, output: int = 0) -> float:
         """What :meth:`regret` cannot exceed, whatever the data: see ``docs/theory.md``."""
         state = self._learned()
-        largest = float(state.clocks[layout.LARGEST])
+        largest, experts = float(state.clocks[layout.LARGEST]), -float(np.log(self._least_share(state)))
         if self._kind == layout.MIX_LOGISTIC:
-            return largest * float(np.log(EXPERTS))
+            return largest * experts
         if self._kind == layout.MIX_SQUARED:
             width = float(state.clocks[layout.HIGHEST] - state.clocks[layout.LOWEST])
-            return self._loss_unit(state) * largest * width * width * (float(np.log(EXPERTS)) / 4.0 + 0.5)
+            return self._loss_unit(state) * largest * width * width * (experts / 4.0 + 0.5)
         return self._loss_unit(state) * 2.0 * float(state.sums[output, layout.MIXING_COST])
 
     # ------------------------------------------------------------------------------------------------- certificates
@@ -354,16 +388,35 @@ class Mixture(OnlineLearner):
             centered = (count == state.clocks[layout.MIX_SEEN]) & ~np.isnan(mean)
             centered[len(records) - 1 - start :] = False  # the intercept
             for c, share in enumerate(shares):
-                used = np.flatnonzero(share)
+                used = np.flatnonzero(share[:EXPERTS])
                 weights = records[part, EXPERTS * c + used].astype(np.float64) * units[:, None]
                 coef[part, c] = weights @ share[used]
                 late = used >= layout.HALF  # the experts who read centered features
                 offset[c] += mean[centered] @ (weights[centered][:, late] @ share[used][late])
         coef[-1] -= offset
+        if state.second.size:
+            for c, share in enumerate(shares):
+                coef[:, c] += self._second_model(state, c, share[EXPERTS:])
         if self._labels != layout.PLAIN:
             coef[-1] += state.clocks[layout.LABEL_MEAN]
             coef *= state.clocks[layout.LABEL_UNIT] or 1.0
         return coef
+
+    def _second_model(self, state: MixtureState, c: int, share: Array) -> Array:
+        """The models of the two experts of second order, by their shares, in the columns as they come."""
+        features = len(state.table) // self._record - 1
+        width = layout.second_width(features)
+        mean, _, inverse, _ = state.second[: layout.SECOND_COLUMNS * width].reshape(-1, width)[:, :features]
+        models = state.second[-self.n_outputs * layout.SECOND * (width + layout.SECOND_EXTRA) :]
+        x = models.reshape(self.n_outputs, layout.SECOND, -1)[c]
+        if state.clocks[layout.MATRICES] == 1.0:
+            x = x[[1, 1]]
+        if self._kind == layout.MIX_LOGISTIC:
+            share = share * x[:, width + layout.GAMMA]
+        whole = share @ x[:, : features + 1]
+        whole[:-1] *= inverse
+        whole[-1] -= whole[:-1] @ mean
+        return np.asarray(whole)
 
     @property
     def label_range(self) -> tuple[float, float] | None:

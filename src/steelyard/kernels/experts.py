@@ -1,4 +1,4 @@
-"""What a round does to the eight experts of a mixture, beside their steps and how they are mixed.
+"""What a round does to the experts of a mixture, beside their steps and how they are mixed.
 
 Arguments: ``clocks`` and ``sums`` as in ``layout``; ``evidence``, the experts' cumulated losses, and ``p``, their
 predictions; ``experts``, their vectors (see ``mixing``); ``row``, the vectors of a row's features: where their records
@@ -31,6 +31,7 @@ from steelyard.kernels.layout import (
     MIXED_LOSS,
     PLAIN,
     PROPORTIONAL,
+    TOTAL,
 )
 from steelyard.kernels.mixing import clip
 
@@ -91,19 +92,25 @@ def label_scales(clocks, kind, labels, delta, label, h, seen, intercept, first_l
 
 
 @inline_jit
-def count_losses(sums, c, kind, h, counted, loss, evidence, experts):
-    """Add the losses of the round to those of the mixture and of every expert; returns the mean of c/slope."""
+def count_losses(sums, c, kind, h, counted, loss, extra, evidence, experts):
+    """Add the losses of the round to those of the mixture and of every expert; returns the mean of c/slope over those of
+    first order."""
     _, value, _, ratio, pi, change, _, _ = experts
     sums[c, MIXED_LOSS] += h * loss
     sums[c, COUNTED_LOSS] += counted * loss
     shrink = 0.0
+    share = 0.0
+    even = 0.0
     for k in range(EXPERTS):
+        shrink += pi[k] * ratio[k]
+        share += pi[k]
+        even += ratio[k] / EXPERTS
+    for k in range(TOTAL if extra else EXPERTS):
         own = change[k] if kind == MIX_SQUARED else value[k]
         sums[c, EXPERT_LOSS + k] += h * own
         evidence[k] += counted * value[k]
         sums[c, COUNTED_EXPERT_LOSS + k] += counted * own
-        shrink += pi[k] * ratio[k]
-    return shrink
+    return shrink / share if share > 1e-200 else even
 
 
 @inline_jit

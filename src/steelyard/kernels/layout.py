@@ -85,6 +85,9 @@ FULL_VECTORS = 3  # of K numbers, in ``work`` of metric "full"
 
 EXPERTS = 8
 HALF = EXPERTS // 2  # experts of each of the two metrics
+SECOND = 2  # experts of second order, for data of few columns
+TOTAL = EXPERTS + SECOND
+SLOTS = 16  # room for them, in whole vectors
 
 # A feature's record, of single precision: for each output EXPERTS weights; for each output (G, H); then its statistics.
 SUMS_OF_OUTPUT = 2  # G, H
@@ -99,9 +102,28 @@ POWERS_SIZE = 2201
 MOST_EXPONENT = 1040  # of a feature's unit; with what a step may add, ``powers`` has it
 MOST_VARIANCE = 1e6  # in that unit, where it is at most 4 and a little more
 
-# ``work``: vectors of the features of a row, then vectors of EXPERTS numbers, then the predictions of every output.
+# ``work``: vectors of the features of a row, then vectors of SLOTS numbers, then the predictions of every output.
 ROW_VECTORS = 8  # q, n, mean, inverse, whole, z, first, second
-EXPERT_VECTORS = 12  # a, value, slope, ratio, share, change, room, zeros, and four that features add to
+EXPERT_VECTORS = 12  # a, value, slope, ratio, share, change, room, zeros, p, four that features add to, and a few more
+
+# ``second``: what the experts of second order have learned, in vectors as wide as there are columns and the intercept,
+# filled up to a multiple of EXPERTS. After x of each output and expert come GAMMA and INFO.
+SECOND_COLUMNS = 4  # mean, variance, one over the unit, z
+GAMMA, INFO = range(2)
+SECOND_EXTRA = EXPERTS
+SECOND_MOST = 100  # columns
+SECOND_ROWS = 64  # for each column: after so many rows the two priors make no difference
+
+
+def second_width(features: int) -> int:
+    """Numbers of a vector of the second-order experts."""
+    return (features + EXPERTS) // EXPERTS * EXPERTS
+
+
+def second_priors(features: int) -> tuple[float, float]:
+    """The strength of the prior of each, in squared units of the columns: the weak one is stronger for more columns."""
+    return 3.0, min(max((features / 60.0) ** 2, 0.03), 1.0)
+
 
 # ``config``.
 (
@@ -112,9 +134,11 @@ EXPERT_VECTORS = 12  # a, value, slope, ratio, share, change, room, zeros, and f
     MIX_CLASSES,
     MIX_DELTA,  # where the Huber loss is cut, in the labels' unit
     MIX_WIDTH,  # numbers of a record
+    MIX_STRONG,  # the priors of the two experts of second order
+    MIX_WEAK,
     MIX_RESIDENT,  # whether the features of dense rows stay in the vectors for the whole block
     MIX_CONFIG_SIZE,
-) = range(9)
+) = range(11)
 MIX_CONVEX, MIX_LOGISTIC, MIX_SQUARED = range(3)
 PLAIN, PROPORTIONAL, UNIT, CUT = range(4)
 
@@ -131,17 +155,19 @@ PLAIN, PROPORTIONAL, UNIT, CUT = range(4)
     HIGHEST,
     LABEL_UNIT,  # the power of two that labels are measured in, 0 before one is known (Python's business)
     RESIDENT,  # 1 where dense rows are worked on with all their features, -1 where not, 0 before the first (Python's too)
+    MATRICES,  # how many matrices the experts of second order have: 2, later 1, and 0 where there are no such experts
+    SECOND_SEEN,  # the counted weight of the rows that they have seen
     MIX_CLOCKS_SIZE,
-) = range(12)
+) = range(14)
 
-# ``sums``, one row an output; those of experts have EXPERTS columns.
+# ``sums``, one row an output; those of experts have TOTAL columns.
 EVIDENCE = 0  # of each expert: counted weight times loss; inf where it is retired
-EXPERT_LOSS = EVIDENCE + EXPERTS  # of each expert: weight times loss
-MIXED_LOSS = EXPERT_LOSS + EXPERTS  # the same of the mixture
+EXPERT_LOSS = EVIDENCE + TOTAL  # of each expert: weight times loss
+MIXED_LOSS = EXPERT_LOSS + TOTAL  # the same of the mixture
 COUNTED_LOSS = MIXED_LOSS + 1  # counted weight times the mixture's loss
 MIXING_COST = COUNTED_LOSS + 1  # of AdaHedge: what the mixture lost to mixing
 COUNTED_EXPERT_LOSS = MIXING_COST + 1  # of each expert: counted weight times loss; evidence keeps labels in their range
-MIX_FENCHEL = COUNTED_EXPERT_LOSS + EXPERTS  # weight times slope times prediction of the mixture: C of its certificate
+MIX_FENCHEL = COUNTED_EXPERT_LOSS + TOTAL  # weight times slope times prediction of the mixture: C of its certificate
 MIX_SUMS_SIZE = MIX_FENCHEL + 1
 
 # ------------------------------------------------------------------------------------------------ the LIBSVM parser

@@ -116,8 +116,8 @@ def get_kernel(name: str, data: str = "f8", indices: str = "u4") -> Any:
     learner = (*loss, *rows, *_targets, *state, _reals, _vector, _vector, _vector)
     with_factor = (*loss, *rows, *_targets, *state, _vector, _reals, _vector, _vector, _vector)
     singles = types.float32[::1]
-    # table twice, sums, clocks, centered, dual
-    tables = (singles, _vector, _matrix, _vector, types.uint64[::1], _vector)
+    # table twice, sums, clocks, centered, dual, second
+    tables = (singles, _vector, _matrix, _vector, types.uint64[::1], _vector, _vector)
     room = (types.uint64[::1], _vector, singles)
     journal = (types.uint8[::1], _vector, types.uint64[::1])
     signatures = {

@@ -1,7 +1,9 @@
-"""How the predictions of eight experts become one, with a bound on what that costs.
+"""How the predictions of the experts become one, with a bound on what that costs.
 
-``evidence`` is each expert's cumulated loss, infinite where it is retired. ``experts`` are eight vectors of eight
-numbers: the step lengths, the results of the steps (value, slope, ratio = c/slope), the shares, and room to work in.
+``evidence`` is each expert's cumulated loss, infinite where it is retired. ``experts`` are eight vectors: the step
+lengths, the results of the steps (value, slope, ratio = c/slope), the shares, and room to work in. The eight of first
+order come first; where there is ``extra``, two of second order follow, who get half of the shares to begin with, and
+whose steps are not made here.
 """
 
 from __future__ import annotations
@@ -10,20 +12,25 @@ import math
 
 from steelyard.kernels.compile import jit
 from steelyard.kernels.intrinsics import call_step
-from steelyard.kernels.layout import EXPERTS
+from steelyard.kernels.layout import EXPERTS, SECOND, TOTAL
 from steelyard.kernels.steps.lanes import decay_lanes, exp_lanes
 from steelyard.kernels.steps.logistic import logistic_lanes
 
 
+FAVOUR = EXPERTS / SECOND  # of one of second order over one of first: half of the shares for either kind
+
+
 @jit
-def _mixing_weights(evidence, rate, pi):
+def _mixing_weights(evidence, rate, pi, extra):
     """pi_k in proportion to e^(-rate * evidence_k); an infinite rate takes the leaders, a retired expert gets none."""
     least = math.inf
     total = 0.0
-    for k in range(EXPERTS):
+    for k in range(TOTAL):
         least = min(least, evidence[k])
+        pi[k] = 0.0
     if least == math.inf:
-        pi[:] = 1.0
+        for k in range(EXPERTS):
+            pi[k] = 1.0
     elif rate == math.inf:
         for k in range(EXPERTS):
             pi[k] = 1.0 if evidence[k] == least else 0.0
@@ -34,9 +41,12 @@ def _mixing_weights(evidence, rate, pi):
         for k in range(EXPERTS):
             if evidence[k] == math.inf:
                 pi[k] = 0.0
-    for k in range(EXPERTS):
+        if extra:
+            for k in range(EXPERTS, TOTAL):
+                pi[k] = FAVOUR * math.exp(-rate * (evidence[k] - least))
+    for k in range(TOTAL):
         total += pi[k]
-    for k in range(EXPERTS):
+    for k in range(TOTAL):
         pi[k] /= total
 
 
@@ -44,16 +54,14 @@ def _mixing_weights(evidence, rate, pi):
 def _log_mean(pi, x, shift, scratch):
     """-ln sum pi_k e^(-x_k - shift_k), without underflow."""
     least = math.inf
-    for k in range(EXPERTS):
+    for k in range(TOTAL):
         scratch[k] = x[k] + shift[k]
         if pi[k] > 0.0:
             least = min(least, scratch[k])
-    for k in range(EXPERTS):
-        scratch[k] = least - scratch[k]
-    exp_lanes(scratch, 0)
     total = 0.0
-    for k in range(EXPERTS):
-        total += pi[k] * scratch[k]
+    for k in range(TOTAL):
+        if pi[k] > 0.0:
+            total += pi[k] * math.exp(least - scratch[k])
     return least - math.log(total)
 
 
@@ -81,14 +89,14 @@ def clip(x, low, high):
 
 
 @jit
-def _aggregate(pi, p, low, high, rate, scratch):
+def _aggregate(pi, p, low, high, rate, scratch, extra):
     """The aggregating algorithm's prediction for the squared loss and labels in [low, high]."""
     width = high - low
     if not width > 0.0:
         return low
     if rate * width * width < 1e-9:  # the limit, which is the mean
         mean = 0.0
-        for k in range(EXPERTS):
+        for k in range(TOTAL):
             mean += pi[k] * p[k]
         return clip(mean, low, high)
     ends = 0.0
@@ -99,6 +107,9 @@ def _aggregate(pi, p, low, high, rate, scratch):
         total = 0.0
         for k in range(EXPERTS):
             total += pi[k] * scratch[k]
+        if extra:
+            for k in range(EXPERTS, TOTAL):
+                total += pi[k] * math.exp(-0.5 * rate * (p[k] - label) * (p[k] - label))
         ends = -math.log(total) / rate - ends
     # ends = g(high) - g(low), where g(label) bounds the loss that a label may cost
     return clip(0.5 * (low + high) - ends / width, low, high)
@@ -109,24 +120,36 @@ def _aggregate(pi, p, low, high, rate, scratch):
 
 
 @jit
-def mix_logistic(step, params, label, largest, evidence, p, experts):
+def mix_logistic(step, params, label, largest, extra, evidence, p, experts):
     """Probabilities are mixed: the loss of the mixture is never above that of the experts' average probability."""
     a, value, slope, ratio, pi, change, scratch, zeros = experts
-    _mixing_weights(evidence, 1.0 / largest, pi)
+    _mixing_weights(evidence, 1.0 / largest, pi, extra)
+    right = 0.0
+    wrong = 0.0
+    if extra:
+        for k in range(EXPERTS, TOTAL):
+            margin = label * p[k]
+            e = math.exp(-abs(margin))
+            likely, other = 1.0 / (1.0 + e), e / (1.0 + e)
+            if margin < 0.0:
+                likely, other = other, likely
+            value[k] = math.log1p(e) + max(-margin, 0.0)
+            right += pi[k] * likely
+            wrong += pi[k] * other
     if _usual(p, a):
         logistic_lanes(p, label, a, 0, value, slope, scratch, ratio)
-        right = 0.0
-        wrong = 0.0
         for k in range(EXPERTS):
             right += pi[k] * scratch[k]
             wrong += pi[k] * slope[k]
             slope[k] *= -label
-        loss = -math.log(right) if right < 0.5 else -math.log1p(-wrong)
-        mixed = -label * (loss + math.log(wrong))
-        return mixed, loss, -label * wrong, wrong * wrong, wrong * right
-    _steps(step, params, p, label, a, value, slope, ratio)
+        if right > 1e-250 and wrong > 1e-250:
+            loss = -math.log(right) if right < 0.5 else -math.log1p(-wrong)
+            mixed = -label * (loss + math.log(wrong))
+            return mixed, loss, -label * wrong, wrong * wrong, wrong * right
+    else:
+        _steps(step, params, p, label, a, value, slope, ratio)
     loss = _log_mean(pi, value, zeros, scratch)
-    for k in range(EXPERTS):
+    for k in range(TOTAL):
         change[k] = label * p[k]
     mixed = label * (_log_mean(pi, value, change, scratch) - loss)
     sigma = -math.expm1(-loss)
@@ -134,16 +157,16 @@ def mix_logistic(step, params, label, largest, evidence, p, experts):
 
 
 @jit
-def mix_squared(label, low, high, first_row, moved, scale, largest, counted, evidence, p, experts):
+def mix_squared(label, low, high, first_row, moved, scale, largest, counted, extra, evidence, p, experts):
     """The aggregating algorithm, on the range of labels seen before. ``change`` receives the losses at the label
     itself, ``value`` those at the label within the range."""
     a, value, slope, ratio, pi, change, scratch, _ = experts
     rate = 4.0 / ((high - low) * (high - low) * largest) if high > low else 1.0
-    _mixing_weights(evidence, rate, pi)
-    mixed = 0.0 if first_row else _aggregate(pi, p, low, high, rate * counted, scratch)
+    _mixing_weights(evidence, rate, pi, extra)
+    mixed = 0.0 if first_row else _aggregate(pi, p, low, high, rate * counted, scratch, extra)
     loss = 0.5 * (mixed - label) * (mixed - label)
     inside = clip(label, low, high)
-    for k in range(EXPERTS):
+    for k in range(TOTAL):
         value[k] = 0.5 * (p[k] - inside) * (p[k] - inside)
         change[k] = 0.5 * (p[k] - label) * (p[k] - label)
         slope[k] = p[k] + moved - label
@@ -157,7 +180,7 @@ def mix_convex(step, params, label, scale, counted, cost, evidence, p, experts):
     """AdaHedge, for any other loss. ``cost``, what mixing has cost so far, sets its rate; also returns what it adds."""
     a, value, slope, ratio, pi, change, scratch, zeros = experts
     rate = math.log(EXPERTS) / cost if cost > 1e-300 else math.inf
-    _mixing_weights(evidence, rate, pi)
+    _mixing_weights(evidence, rate, pi, False)
     _steps(step, params, p, label, a, value, slope, ratio)
     mixed = 0.0
     for k in range(EXPERTS):

@@ -39,9 +39,11 @@ from steelyard.kernels.layout import (
     EXPERTS,
     HALF,
     HIGHEST,
+    LABEL_MEAN,
     LARGEST,
     LOG_WEIGHT,
     LOWEST,
+    MATRICES,
     MIX_CLASSES,
     MIX_DELTA,
     MIX_DENSE,
@@ -53,13 +55,20 @@ from steelyard.kernels.layout import (
     MIX_ROWS,
     MIX_SEEN,
     MIX_SQUARED,
+    MIX_STRONG,
+    MIX_WEAK,
     MIX_WIDTH,
     MIXING_COST,
     PLAIN,
     ROW_VECTORS,
+    SECOND_ROWS,
+    SECOND_SEEN,
+    SLOTS,
+    TOTAL,
 )
 from steelyard.kernels.mixing import mix_convex, mix_logistic, mix_squared
 from steelyard.kernels.rows import EIGHT, ONE, ZERO, add_outputs, dense_add, sparse_add
+from steelyard.kernels.second import leave_rest, predict_second, read_row, step_second, write_row
 from steelyard.kernels.statistics import (
     copy_row,
     gather_row,
@@ -91,6 +100,7 @@ def learn_mixture(
     clocks,
     centered,
     dual,
+    orders,
     config,
     rates,
     powers,
@@ -106,7 +116,7 @@ def learn_mixture(
     """Learn the rows in ``order``: like ``single.learn``, for the mixture.
 
     ``doubles`` is the memory of ``table`` seen in double precision, ``dual`` the sum of h c q for each feature and
-    output, ``rates`` are those of the experts, ``powers`` has 2^-k; ``offsets``, ``work`` and ``singles`` have room for
+    output, ``orders`` what the experts of second order know (see ``second``), empty where there are none; ``rates`` are those of the experts, ``powers`` has 2^-k; ``offsets``, ``work`` and ``singles`` have room for
     the longest row, or for all features where they are resident.
 
     Where ``stamps`` is not empty, the first change of a feature's record is preceded by a copy of it: the copies go to
@@ -136,22 +146,43 @@ def learn_mixture(
     )
     rest = work[ROW_VECTORS * room :]
     experts = (
-        rest[:EXPERTS],
-        rest[EXPERTS : 2 * EXPERTS],
-        rest[2 * EXPERTS : 3 * EXPERTS],
-        rest[3 * EXPERTS : 4 * EXPERTS],
-        rest[4 * EXPERTS : 5 * EXPERTS],
-        rest[5 * EXPERTS : 6 * EXPERTS],
-        rest[6 * EXPERTS : 7 * EXPERTS],
-        rest[7 * EXPERTS : 8 * EXPERTS],
+        rest[:SLOTS],
+        rest[SLOTS : 2 * SLOTS],
+        rest[2 * SLOTS : 3 * SLOTS],
+        rest[3 * SLOTS : 4 * SLOTS],
+        rest[4 * SLOTS : 5 * SLOTS],
+        rest[5 * SLOTS : 6 * SLOTS],
+        rest[6 * SLOTS : 7 * SLOTS],
+        rest[7 * SLOTS : 8 * SLOTS],
     )
     q, whole, z, first, second = vectors[1], vectors[6], vectors[7], vectors[8], vectors[9]
-    a, change, zeros, out = experts[0], experts[5], experts[7], rest[8 * EXPERTS : 12 * EXPERTS]
-    p_all = rest[EXPERT_VECTORS * EXPERTS : (EXPERT_VECTORS + sums.shape[0]) * EXPERTS]
-    slopes = rest[(EXPERT_VECTORS + sums.shape[0]) * EXPERTS :]
+    a, change, zeros, p = experts[0], experts[5], experts[7], rest[8 * SLOTS : 9 * SLOTS]
+    out = rest[9 * SLOTS : 11 * SLOTS]
+    variances, raw = rest[11 * SLOTS : 11 * SLOTS + 2], rest[11 * SLOTS + 2 : 11 * SLOTS + 4]
+    grown_by = rest[11 * SLOTS + 4 : 11 * SLOTS + 6]
+    rest = rest[EXPERT_VECTORS * SLOTS :]
+    p_all, slopes = rest[: EXPERTS * sums.shape[0]], rest[EXPERTS * sums.shape[0] :]
     zeros[:] = 0.0
     journal = (stamps, copies, copied, dual)
     records = (table, doubles, width, size, powers)
+    wide = (n_features + EXPERTS) // EXPERTS * EXPERTS
+    extra = clocks[MATRICES] > 0.0
+    own = wide * (wide + 2) if extra else 0
+    wide = wide if extra else 0
+    full_order = (
+        orders[:wide],
+        orders[wide : 2 * wide],
+        orders[2 * wide : 3 * wide],
+        orders[3 * wide : 4 * wide],
+        orders[4 * wide : 4 * wide + wide * wide],
+        orders[4 * wide + wide * wide : 5 * wide + wide * wide],
+        orders[5 * wide + wide * wide : 4 * wide + own],
+        orders[4 * wide + own : 4 * wide + own + wide * wide],
+        orders[4 * wide + own + wide * wide : 5 * wide + own + wide * wide],
+        orders[5 * wide + own + wide * wide : 4 * wide + 2 * own],
+        orders[4 * wide + 2 * own :],
+    )
+    priors = (config[MIX_STRONG], config[MIX_WEAK])
     if resident:
         take_all(records, vectors, singles, last, n_features)
     for i in range(order.size):
@@ -214,6 +245,21 @@ def learn_mixture(
         largest = max(clocks[LARGEST], counted)
         low, high = clocks[LOWEST], clocks[HIGHEST]
         first_label = intercept and clocks[MIX_ROWS] == 0.0
+        both = clocks[MATRICES] > 1.0
+        if extra:
+            write_row(data, indices, lo, hi, dense, full_order[3], n_features, intercept)
+            read_row(
+                full_order,
+                size,
+                n_features,
+                counted if h > 0.0 else 0.0,
+                clocks[SECOND_SEEN],
+                intercept,
+                both,
+                priors,
+                variances,
+            )
+            grown_by[:] = 0.0
         for c in range(size):
             label = y[row]
             if classes:
@@ -228,15 +274,20 @@ def learn_mixture(
                 out[:] = 0.0
                 for e in range(ZERO, np.uint64(count), EIGHT):
                     predict_lanes(features, e, table, shift, out)
-            p = p_all[c * WEIGHTS : (c + ONE) * WEIGHTS]
             norm1 = 0.0
             norm2 = 0.0
             for k in range(EXPERTS):
-                p[k] += out[k] + out[EXPERTS + k]
+                p[k] = p_all[c * WEIGHTS + np.uint64(k)] + (out[k] + out[EXPERTS + k])
                 norm1 += out[2 * EXPERTS + k]
                 norm2 += out[3 * EXPERTS + k]
-            evidence = sums[c, EVIDENCE : EVIDENCE + EXPERTS]
+            evidence = sums[c, EVIDENCE : EVIDENCE + TOTAL]
             retire_and_clip(clocks, kind, labels, evidence, p)
+            logistic, clipping = kind == MIX_LOGISTIC, labels == PLAIN or clocks[MIX_ROWS] > 0.0
+            if extra:
+                offset = clocks[LABEL_MEAN]
+                predict_second(
+                    full_order, c, both, logistic, offset, low, high, clipping, variances, raw, p, evidence
+                )
             moved, scale, speed = label_scales(
                 clocks, kind, labels, config[MIX_DELTA], label, h, seen, intercept, first_label
             )
@@ -247,12 +298,12 @@ def learn_mixture(
             # every expert's step, the mixture's prediction and its loss
             if kind == MIX_LOGISTIC:
                 mixed, loss, slope, steepness, curvature = mix_logistic(
-                    step, params, label, largest, evidence, p, experts
+                    step, params, label, largest, extra, evidence, p, experts
                 )
             elif kind == MIX_SQUARED:
                 first_row = labels != PLAIN and not clocks[MIX_ROWS] > 0.0
                 mixed, loss, slope, steepness, curvature = mix_squared(
-                    label, low, high, first_row, moved, scale, largest, counted, evidence, p, experts
+                    label, low, high, first_row, moved, scale, largest, counted, extra, evidence, p, experts
                 )
             else:
                 mixed, loss, slope, steepness, curvature, cost = mix_convex(
@@ -265,7 +316,7 @@ def learn_mixture(
             if h == 0.0:
                 continue
             slopes[c] = certify_round(sums, c, h, mixed, slope)
-            shrink = count_losses(sums, c, kind, h, counted, loss, evidence, experts)
+            shrink = count_losses(sums, c, kind, h, counted, loss, extra, evidence, experts)
             held = labels != PLAIN and kind != MIX_SQUARED and first_label  # the offset takes it
             set_changes(norm1, norm2, held, evidence, experts)
             for e in range(ZERO, np.uint64(count), EIGHT):
@@ -273,6 +324,26 @@ def learn_mixture(
                 move_lanes((first, second, offsets), e, table, shift, change)
             if not resident:
                 put_sums_back(records, vectors, singles, c, count)
+            if extra:
+                below = min(low, label) if clipping else label
+                above = max(high, label) if clipping else label
+                step_second(
+                    full_order,
+                    c,
+                    both,
+                    logistic,
+                    label,
+                    clocks[LABEL_MEAN],
+                    below,
+                    above,
+                    True,
+                    counted,
+                    clocks[MIX_ROWS],
+                    variances,
+                    raw,
+                    evidence,
+                    grown_by,
+                )
         if h == 0.0:
             continue
         if size > ONE:
@@ -284,6 +355,11 @@ def learn_mixture(
         if intercept:
             for c in range(size):
                 dual[dual.size - size + c] += slopes[c]
+        if extra:
+            leave_rest(full_order, both, size, variances, grown_by)
+            clocks[SECOND_SEEN] += counted
+            if clocks[MIX_ROWS] >= SECOND_ROWS * (n_features + 1):
+                clocks[MATRICES] = 1.0
         clocks[MIX_SEEN] = after
         clocks[MIX_ROWS] += 1.0
         clocks[LOG_WEIGHT] += logarithm

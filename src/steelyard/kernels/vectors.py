@@ -97,36 +97,65 @@ def observe_lanes(
         centering = context.get_value_as_argument(builder, types.boolean, args[11])
         flag = builder.icmp_unsigned("!=", centering, ir.Constant(centering.type, 0))
 
+        every = _all(builder, flag)
         there = ~_compare(abs(q), "<=", TINY)
-        full = _all(builder, flag) & _compare(n, "==", seen) & _compare(mean, "==", mean)
-        full &= there | _compare(seen, ">", 0.0)  # only what the first row has can be centered
-        q = there.choose(q, 0.0)
-        grown = full.choose(after, (n + h).at_most(LARGE))
-        share = h / grown
-        away = full.choose(q - mean, q)
+        result = cgutils.alloca_once(builder, _word)
+
+        # What nearly all rows of dense columns do: all eight are there and centered, and nothing special happens.
+        share = spread(builder, builder.fdiv(args[8], args[10]))
+        away = q - mean
         moved = share.times_plus(away, mean)
-        z = full.choose(q - moved, q)
-        # where the row outweighs all before it, z is but rounding
-        still = full & (_compare(z, "==", 0.0) | ~_compare(z * away, ">", 0.0))
-        z = still.choose(0.0, z * inverse)
-        variance = v + share * ((away * inverse) * z - v)
-        center = moved * inverse
-        rare = there & ~still & (_compare(v, "==", 0.0) | ~_compare(abs(z), "<", 1e15) | ~_compare(variance, "<=", 4.0))
-        absent = full & ~there
-        rare |= absent & (_compare(v, "==", 0.0) | ~_compare(variance, "<", center * center))
-        rare |= absent & ~_compare(variance, "<=", 4.0)
-        changes = (there | full) & ~rare
-        narrow = Lanes(builder, builder.fpext(builder.fptrunc(variance.value, _singles()), variance.type))
-        store(builder, places[1], at, changes.choose(grown, n))
-        store(builder, places[2], at, (changes & full).choose(moved, mean))
-        store_singles(builder, places[3], at, changes.choose(narrow, v))
-        known = _compare(narrow, ">", 0.0)
-        store(builder, places[5], at, (changes & known).choose(q * inverse, 0.0))
-        store(builder, places[6], at, changes.choose(z, 0.0))
-        number = builder.ctpop((full & there).bits)
-        return builder.or_(rare.bits, builder.shl(number, ir.Constant(_word, EXPERTS)))
+        z = q - moved
+        scaled = z * inverse
+        variance = share.times_plus((away * inverse) * scaled - v, v)
+        usual = every & there & _compare(n, "==", seen) & _compare(z * away, ">", 0.0)
+        usual &= _compare(v, ">", 0.0) & _compare(abs(scaled), "<", 1e15) & _compare(variance, "<=", 4.0)
+        with builder.if_else(builder.icmp_unsigned("==", usual.bits, ir.Constant(_word, 255))) as (then, otherwise):
+            with then:
+                store(builder, places[1], at, after)
+                store(builder, places[2], at, moved)
+                store_singles(builder, places[3], at, variance)
+                store(builder, places[5], at, q * inverse)
+                store(builder, places[6], at, scaled)
+                builder.store(ir.Constant(_word, EXPERTS << EXPERTS), result)
+            with otherwise:
+                builder.store(_observe_any(builder, places, at, (q, n, mean, v, inverse), (h, seen, after), every), result)
+        return builder.load(result)
 
     return signature, codegen
+
+
+def _observe_any(builder: Any, places: Any, at: Any, columns: Any, weights: Any, every: _Mask) -> Any:
+    """``observe_lanes`` for features of which some are not there, or not centered."""
+    (q, n, mean, v, inverse), (h, seen, after) = columns, weights
+    there = ~_compare(abs(q), "<=", TINY)
+    full = every & _compare(n, "==", seen) & _compare(mean, "==", mean)
+    full &= there | _compare(seen, ">", 0.0)  # only what the first row has can be centered
+    q = there.choose(q, 0.0)
+    grown = full.choose(after, (n + h).at_most(LARGE))
+    share = h / grown
+    away = full.choose(q - mean, q)
+    moved = share.times_plus(away, mean)
+    z = full.choose(q - moved, q)
+    # where the row outweighs all before it, z is but rounding
+    still = full & (_compare(z, "==", 0.0) | ~_compare(z * away, ">", 0.0))
+    z = still.choose(0.0, z * inverse)
+    variance = share.times_plus((away * inverse) * z - v, v)
+    center = moved * inverse
+    rare = there & ~still & (_compare(v, "==", 0.0) | ~_compare(abs(z), "<", 1e15) | ~_compare(variance, "<=", 4.0))
+    absent = full & ~there
+    rare |= absent & (_compare(v, "==", 0.0) | ~_compare(variance, "<", center * center))
+    rare |= absent & ~_compare(variance, "<=", 4.0)
+    changes = (there | full) & ~rare
+    narrow = _widen(_narrow(variance))
+    store(builder, places[1], at, changes.choose(grown, n))
+    store(builder, places[2], at, (changes & full).choose(moved, mean))
+    store_singles(builder, places[3], at, changes.choose(narrow, v))
+    known = _compare(narrow, ">", 0.0)
+    store(builder, places[5], at, (changes & known).choose(q * inverse, 0.0))
+    store(builder, places[6], at, changes.choose(z, 0.0))
+    number = builder.ctpop((full & there).bits)
+    return builder.or_(rare.bits, builder.shl(number, ir.Constant(_word, EXPERTS)))
 
 
 def _singles() -> Any:
@@ -137,6 +166,17 @@ def _places(context: Any, builder: Any, kinds: Any, arrays: Any) -> list[Any]:
     """Where the numbers of the arrays of a tuple are."""
     parts = cgutils.unpack_tuple(builder, arrays)
     return [array_data(context, builder, kind, array) for kind, array in zip(kinds, parts, strict=True)]
+
+
+def _narrow(numbers: Lanes) -> Lanes:
+    """To single precision."""
+    return Lanes(numbers.builder, numbers.builder.fptrunc(numbers.value, _singles()))
+
+
+def _widen(numbers: Lanes) -> Lanes:
+    """To double precision."""
+    wide = ir.VectorType(ir.DoubleType(), EXPERTS)
+    return Lanes(numbers.builder, numbers.builder.fpext(numbers.value, wide))
 
 
 def _pair(first: Lanes, second: Lanes, i: int) -> Lanes:
@@ -170,10 +210,11 @@ def predict_lanes(typingctx: Any, vectors: Any, at: Any, table: Any, shift: Any,
         offset = whole - z
         u = offset.times_plus(offset, v)
         known = _compare(v, ">", 0.0)
-        root = known.choose(u * u.times_plus(EPSILON, grown), 1.0).root()
-        bend = known.choose(v + curve, 1.0)
-        both = known.choose(1.0 / (root * bend), 0.0)  # one division; in the feature's unit, nothing overflows
-        first, second = whole * (bend * both), z * (root * both)
+        square = (u * u.times_plus(EPSILON, grown)).at_least(1e-36).at_most(1e36)
+        # in single precision: root and divisions are what this waits for, and weights have no more digits
+        root = _narrow(square).root()
+        first = known.choose(_widen(_narrow(whole) / root), 0.0)
+        second = known.choose(_widen(_narrow(z) / _narrow((v + curve).at_least(1e-36))), 0.0)
         store(builder, places[5], at, first)
         store(builder, places[6], at, second)
         totals[2] = whole.times_plus(first, totals[2])
@@ -196,13 +237,13 @@ def move_lanes(typingctx: Any, vectors: Any, at: Any, table: Any, shift: Any, ch
         places = _places(context, builder, sig.args[0], args[0])
         data, changes = (array_data(context, builder, sig.args[i], args[i]) for i in (2, 4))
         at, shift = args[1], args[3]
-        first, second = (load(builder, place, at) for place in places[:2])
-        change = load(builder, changes, ir.Constant(_word, 0))
+        first, second = (_narrow(load(builder, place, at)) for place in places[:2])
+        change = _narrow(load(builder, changes, ir.Constant(_word, 0)).at_most(1e30).at_least(-1e30))
         for i in range(EXPERTS):
             place = builder.load(builder.gep(places[2], [builder.add(at, ir.Constant(_word, i))]))
-            where = builder.add(place, shift)
-            moved = change.times_plus(_pair(first, second, i), load_singles(builder, data, where))
-            store_singles(builder, data, where, moved.at_most(1e30).at_least(-1e30))
+            weights = builder.bitcast(builder.gep(data, [builder.add(place, shift)]), _singles().as_pointer())
+            moved = change.times_plus(_pair(first, second, i), Lanes(builder, builder.load(weights, align=4)))
+            builder.store(moved.at_most(1e30).at_least(-1e30).value, weights, align=4)
         return context.get_dummy_value()
 
     return signature, codegen

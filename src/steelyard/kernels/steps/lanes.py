@@ -56,7 +56,8 @@ class Lanes:
     def _call(self, name: str, *others: Any) -> Lanes:
         arguments = [self.value, *map(self.like, others)]
         kind = ir.FunctionType(self.type, [self.type] * len(arguments))
-        function = cgutils.get_or_insert_function(self.builder.module, kind, f"{name}.v{self.type.count}f64")
+        bits = 32 if self.type.element == ir.FloatType() else 64
+        function = cgutils.get_or_insert_function(self.builder.module, kind, f"{name}.v{self.type.count}f{bits}")
         return self._new(self.builder.call(function, arguments))
 
     def __add__(self, other: Any) -> Lanes:

@@ -1,0 +1,317 @@
+"""Two experts of second order, for data with few columns: a full matrix each, and a Gaussian for what they do not know.
+
+Both know all columns, a zero as well as any value, centered and in units of their spread: z = (q - mean) / unit. An
+expert holds weights x and P, the inverse of A = prior + sum of w z z^T, and has b = z^T P z, the variance of its
+prediction p = <x, z>. The prior is ``layout.second_priors`` for each expert: a strong one for noise, a weak one for clean data.
+
+*Squared loss*: recursive least squares. A row whose prediction is clipped to the labels seen counts with the clipped
+over the unclipped residual as its weight: otherwise heavy-tailed rows, which are clipped when played, would be fitted
+unclipped. *Logistic loss*: slope and curvature are averaged over that Gaussian: with s = sqrt(1 + pi b/8), the slope is
+that at p/s, which is played, and the curvature that at p/s over s. If A grows along the flow by this curvature, b stays
+in proportion to the slope, and the way D of y p/s solves
+
+    t^2 D + 2 m t (e^D - 1) + m^2 (e^(2D) - 1)/2 = h b t / s,     m = 1/(1 + e^(-y p/s)), t = 1 - m,
+
+after which x has moved by (y s D/b) P z and A by (m (e^D - 1)/b) z z^T. A row has its counted weight: see ``experts``.
+
+After many rows the two priors make no difference any more: from then on the first expert is the second one.
+
+``second`` is (mean, variance, inverse, z, P, u, g, P, u, g, models): for each column its mean, its variance, one over its
+unit, and z; for each expert P, u = P z, and g, of which g g^T is still to be taken off P: that waits for the next
+row, which reads P anyway. ``models`` has, for each output and expert, x and then GAMMA and INFO.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from steelyard.kernels.compile import dense_jit, inline_jit, jit
+from steelyard.kernels.features import RANGE
+from steelyard.kernels.layout import EXPERTS, GAMMA, INFO, SECOND_EXTRA
+from steelyard.kernels.mixing import clip
+from steelyard.kernels.steps.lanes import array_data, load, spread, store
+
+_word = ir.IntType(64)
+_ROWS = 4  # of P at a time: u is read and written once for all of them
+_GROWTH = 1.1  # a unit follows its column's spread when that has grown by so much
+_MOST = 1e8  # what is known along a row grows by at most this factor, for the digits of P
+_MODERATION = math.pi / 8.0
+
+
+# -------------------------------------------------------------------------------------------------- the matrix
+
+
+@intrinsic
+def _pass_rows(typingctx: Any, P: Any, g: Any, z: Any, u: Any, row: Any, width: Any) -> Any:
+    """P -= g g^T and u += P z, for four rows of P from ``row`` on; ``width`` is a multiple of eight."""
+    signature = types.void(P, g, z, u, types.intp, types.intp)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        matrix, gs, zs, us = (array_data(context, builder, sig.args[i], args[i]) for i in range(4))
+        row, width = args[4], args[5]
+        rows = [builder.add(row, ir.Constant(_word, i)) for i in range(_ROWS)]
+        starts = [builder.mul(each, width) for each in rows]
+        factors = [[spread(builder, builder.load(builder.gep(data, [each]))) for each in rows] for data in (gs, zs)]
+        with cgutils.for_range(builder, builder.udiv(width, ir.Constant(_word, EXPERTS))) as loop:
+            at = builder.mul(loop.index, ir.Constant(_word, EXPERTS))
+            left, total = 0.0 - load(builder, gs, at), load(builder, us, at)
+            for start, own, value in zip(starts, *factors, strict=True):
+                place = builder.add(start, at)
+                new = left.times_plus(own, load(builder, matrix, place))
+                store(builder, matrix, place, new)
+                total = new.times_plus(value, total)
+            store(builder, us, at, total)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@dense_jit
+def _dot(x, z, size):
+    total = 0.0
+    for j in range(size):
+        total += x[j] * z[j]
+    return total
+
+
+@jit
+def _multiply(P, u, g, z):
+    """Take off P what the last row left to be taken, and set u = P z; returns b."""
+    u[:] = 0.0
+    for row in range(0, z.size, _ROWS):
+        _pass_rows(P, g, z, u, row, z.size)
+    return _dot(u, z, z.size)
+
+
+@jit
+def _grow_unit(P, u, g, j, ratio, prior, size, models, expert):
+    """The unit of column j grows by ``ratio``: its weight and its row of P change with it, and the prior, which has
+    become weaker by that, is made as strong as before. Exact, for any ratio."""
+    u[:] = 0.0
+    for row in range(0, g.size, _ROWS):
+        _pass_rows(P, g, u, u, row, g.size)  # with u for z: nothing but what was left to be taken off
+    g[:] = 0.0
+    width = g.size
+    q = 1.0 / (ratio * ratio)
+    add = prior * (1.0 - q)
+    own = P[j * width + j]
+    below = q + add * own
+    for k in range(width):
+        u[k] = P[j * width + k]
+    u[j] = 0.0
+    for k in range(width):
+        factor = add * u[k] / below
+        for i in range(width):
+            P[k * width + i] -= factor * u[i]
+    for k in range(width):
+        P[j * width + k] = P[k * width + j] = u[k] / (ratio * below)
+    P[j * width + j] = own / below
+    for c in range(size):
+        at = (2 * c + expert) * (width + SECOND_EXTRA)
+        moved = models[at + j]
+        for k in range(width):
+            models[at + k] -= add * u[k] / below * moved
+        models[at + j] = moved / (ratio * below)
+
+
+# ------------------------------------------------------------------------------------------------- the columns
+
+
+@dense_jit
+def _observe_columns(mean, variance, inverse, z, size, share, centering):
+    """Let mean and variance take in z, which holds q; it becomes q - mean. Returns whether a unit has to grow."""
+    growing = 0
+    for j in range(size):
+        q = z[j]
+        away = q - mean[j]
+        moved = mean[j] + share * away if centering else 0.0
+        rest = q - moved
+        spread2 = variance[j] + share * (away * rest - variance[j])
+        mean[j] = moved
+        variance[j] = spread2
+        z[j] = rest
+        growing |= spread2 * inverse[j] * inverse[j] > _GROWTH * _GROWTH
+        growing |= inverse[j] == 0.0 and spread2 > 0.0
+    return growing != 0
+
+
+@jit
+def _grow_units(second, size, features, both, priors):
+    mean, variance, inverse, _, P0, u0, g0, P1, u1, g1, models = second
+    for j in range(features):
+        if not variance[j] > 1e-24 * mean[j] * mean[j]:
+            continue  # but rounding
+        unit = math.sqrt(variance[j])
+        ratio = unit * inverse[j]
+        if inverse[j] > 0.0 and not ratio > _GROWTH:
+            continue
+        if inverse[j] > 0.0:
+            if both:
+                _grow_unit(P0, u0, g0, j, ratio, priors[0], size, models, 0)
+            _grow_unit(P1, u1, g1, j, ratio, priors[1], size, models, 1)
+        inverse[j] = 1.0 / unit
+
+
+@dense_jit
+def _scale(z, inverse, size):
+    for j in range(size):
+        z[j] *= inverse[j]
+
+
+@dense_jit
+def _subtract(z, mean, size):
+    for j in range(size):
+        z[j] -= mean[j]
+
+
+@inline_jit
+def write_row(data, indices, lo, hi, dense, z, features, intercept):
+    """Write a row to z, zeros and all."""
+    if dense:
+        for j in range(features):
+            z[j] = np.float64(data[lo + np.uint64(j)])
+    else:
+        z[:] = 0.0
+        for e in range(lo, hi):
+            z[np.uint64(indices[e])] = np.float64(data[e])
+    z[features] = 1.0 if intercept else 0.0
+
+
+@inline_jit
+def read_row(second, size, features, h, seen, centering, both, priors, variances):
+    """Have z, u and b of a row that was written to z; ``h`` is its counted weight, ``seen`` that of all before it."""
+    mean, variance, inverse, z, P0, u0, g0, P1, u1, g1, _ = second
+    if h > 0.0:
+        if _observe_columns(mean, variance, inverse, z, features, h / (seen + h), centering):
+            _grow_units(second, size, features, both, priors)
+    else:
+        _subtract(z, mean, features)
+    _scale(z, inverse, features)
+    if both:
+        variances[0] = _multiply(P0, u0, g0, z)
+        g0[:] = 0.0
+    variances[1] = _multiply(P1, u1, g1, z)
+    g1[:] = 0.0
+
+
+# ------------------------------------------------------------------------------------------------- the experts
+
+
+@inline_jit
+def predict_second(second, c, both, logistic, offset, low, high, clipping, variances, raw, p, evidence):
+    """What the two play for an output: ``p[8:10]``; ``raw`` keeps <x, z>."""
+    z, models = second[3], second[10]
+    for expert in range(2):
+        source = expert if both else 1
+        at = (2 * int(c) + source) * (z.size + SECOND_EXTRA)
+        raw[expert] = _dot(models[at : at + z.size], z, z.size)
+        played = raw[expert] / math.sqrt(1.0 + _MODERATION * max(variances[source], 0.0)) if logistic else raw[expert]
+        if not abs(played) < RANGE or evidence[EXPERTS + expert] == math.inf:
+            played = 0.0
+            evidence[EXPERTS + expert] = math.inf
+        if not logistic:
+            played += offset
+            if clipping:
+                played = clip(played, low, high)
+        p[EXPERTS + expert] = played
+
+
+@jit
+def _way(m, t, push):
+    """The D of t^2 D + 2 m t (e^D - 1) + m^2 (e^2D - 1)/2 = push: Newton's from above, which never undershoots.
+
+    The left side is at least D, since t + m = 1.
+    """
+    d = push
+    if push > 0.1 and m > 1e-150:
+        d = min(push, 0.5 * math.log1p(2.0 * push / (m * m)))
+    d = min(d, 700.0)
+    for _ in range(60):
+        # e^d - 1, by its series where that is shorter than a call
+        x = math.expm1(d) if d > 0.1 else d * (1.0 + d / 2.0 * (1.0 + d / 3.0 * (1.0 + d / 4.0 * (1.0 + d / 5.0))))
+        rise = t + m * (1.0 + x)
+        change = (t * t * d + m * x * (2.0 * t + m * (0.5 * x + 1.0)) - push) / (rise * rise)
+        d -= change
+        if not change > 1e-7 * d:
+            break
+    return max(d, 0.0)
+
+
+@jit
+def _logistic_step(p, b, label, h):
+    """(step, grown): x moves by step * u, and what is known along z grows by 1 + grown."""
+    s = math.sqrt(1.0 + _MODERATION * b)
+    margin = label * p / s
+    e = math.exp(-abs(margin))
+    m, t = (1.0 / (1.0 + e), e / (1.0 + e)) if margin > 0.0 else (e / (1.0 + e), 1.0 / (1.0 + e))
+    d = _way(m, t, h * b / s * t)
+    return label * s * d / b, m * math.expm1(d)
+
+
+@jit
+def _squared_step(p, b, label, offset, low, high, clipping, h):
+    """The same for the squared loss; ``offset``, ``low`` and ``high`` have taken the label in."""
+    whole = p + offset
+    weight = 1.0
+    if clipping:
+        inside = clip(whole, low, high)
+        if inside != whole:
+            weight = (inside - label) / (whole - label)
+    grown = min(weight * h * b, _MOST)
+    return -(whole - label) * (grown / (1.0 + grown)) / b, grown
+
+
+@jit
+def _calibrate(models, at, p, label, rows):
+    """GAMMA x is the linear model to keep: p/s is not linear in z, and x alone is too sure of itself."""
+    gamma, info = models[at + GAMMA], models[at + INFO]
+    e = 1.0 / (1.0 + math.exp(min(label * gamma * p, 700.0)))
+    info = info * (1.0 - 2.0 / (rows + 3.0)) + e * (1.0 - e) * p * p
+    models[at + GAMMA] = clip(gamma + clip(e * label * p / (1.0 + info), -0.5, 0.5), 0.01, 1.0)
+    models[at + INFO] = info
+
+
+@inline_jit
+def step_second(second, c, both, logistic, label, offset, low, high, clipping, h, rows, variances, raw, evidence, grown):
+    """Let both learn a label of an output; ``grown`` receives what P is to grow by, summed over the outputs."""
+    z, models = second[3], second[10]
+    width = z.size
+    for expert in range(0 if both else 1, 2):
+        b = variances[expert]
+        if not b > 0.0 or not b < 1e300 or evidence[EXPERTS + expert] == math.inf:
+            continue
+        at = (2 * int(c) + expert) * (width + SECOND_EXTRA)
+        if logistic:
+            _calibrate(models, at + width, raw[expert], label, rows)
+            step, more = _logistic_step(raw[expert], b, label, h)
+        else:
+            step, more = _squared_step(raw[expert], b, label, offset, low, high, clipping, h)
+        grown[expert] += min(more, _MOST)
+        u = second[5] if expert == 0 else second[8]
+        _add(models[at : at + width], u, step)
+
+
+@dense_jit
+def _add(x, u, factor):
+    for j in range(x.size):
+        x[j] += factor * u[j]
+
+
+@inline_jit
+def leave_rest(second, both, size, variances, grown):
+    """Set g of both: the outputs share P, which grows by the mean of what each would have it grow by."""
+    for expert in range(0 if both else 1, 2):
+        u, g = (second[5], second[6]) if expert == 0 else (second[8], second[9])
+        mean = grown[expert] / np.float64(size)
+        b = variances[expert]
+        if mean > 0.0 and b > 0.0 and b < 1e300:
+            factor = math.sqrt(mean / ((1.0 + mean) * b))
+            for j in range(u.size):
+                g[j] = factor * u[j]
