@@ -82,7 +82,7 @@ from steelyard.kernels.statistics import (
     take_all,
     take_sums,
 )
-from steelyard.kernels.vectors import grow_lanes, move_lanes, predict_lanes
+from steelyard.kernels.vectors import move_lanes, predict_lanes
 
 
 def learn_mixture(
@@ -199,15 +199,9 @@ def learn_mixture(
             count, sum_of_squares = gather_row(
                 (data, indices, lo, hi, dense, h), ahead, records, vectors, journal, last
             )
-            take_sums(records, vectors, singles, ZERO, 0, count)
         if not sum_of_squares < math.inf:
             return i
-        grown, curve = singles[room : 2 * room], singles[2 * room : 3 * room]
-        features = (v, grown, curve, whole, z, first, second, offsets)
         p_all[:] = 0.0
-        out[:] = 0.0
-        known = count
-        predicted = ZERO
         if h == 0.0:
             if resident:
                 put_all_back(records, vectors, singles, n_features)
@@ -219,9 +213,6 @@ def learn_mixture(
                 full += observe_eight(
                     records, vectors, singles, centered, clocks, last, e, h, seen, after, intercept, resident
                 )
-                if size == ONE and e + EIGHT <= np.uint64(count):  # while the next eight are on their way
-                    predict_lanes(features, e, table, ZERO, out)
-                    predicted = e + EIGHT
             if not resident:
                 put_row_back(records, vectors, count)
             if seen == 0.0 and intercept:
@@ -235,11 +226,6 @@ def learn_mixture(
             offsets[count] = last
             v[count] = whole[count] = z[count] = 1.0
             count += 1
-        if size == ONE:
-            if not resident:
-                take_sums(records, vectors, singles, ZERO, known, count)
-            for e in range(predicted, np.uint64(count), EIGHT):
-                predict_lanes(features, e, table, ZERO, out)
 
         counted, logarithm = counted_weight(clocks, h)
         largest = max(clocks[LARGEST], counted)
@@ -267,13 +253,10 @@ def learn_mixture(
             shift = c * WEIGHTS
             held_at = room * (1 + 2 * int(c)) if resident else room
             grown, curve = singles[held_at : held_at + room], singles[held_at + room : held_at + 2 * room]
+            if not resident:
+                take_sums(records, vectors, singles, c, count)
             features = (v, grown, curve, whole, z, first, second, offsets)
-            if size > ONE:
-                if not resident:
-                    take_sums(records, vectors, singles, c, 0, count)
-                out[:] = 0.0
-                for e in range(ZERO, np.uint64(count), EIGHT):
-                    predict_lanes(features, e, table, shift, out)
+            predict_lanes(features, count, table, shift, out)
             norm1 = 0.0
             norm2 = 0.0
             for k in range(EXPERTS):
@@ -319,9 +302,9 @@ def learn_mixture(
             shrink = count_losses(sums, c, kind, h, counted, loss, extra, evidence, experts)
             held = labels != PLAIN and kind != MIX_SQUARED and first_label  # the offset takes it
             set_changes(norm1, norm2, held, evidence, experts)
-            for e in range(ZERO, np.uint64(count), EIGHT):
-                grow_lanes((grown, curve, whole, z), e, steepness * (h * shrink), curvature * (h * shrink))
-                move_lanes((first, second, offsets), e, table, shift, change)
+            features = (grown, curve, whole, z, first, second, offsets)
+            amounts = (steepness * (h * shrink), curvature * (h * shrink))
+            move_lanes(features, count, table, shift, change, amounts)
             if not resident:
                 put_sums_back(records, vectors, singles, c, count)
             if extra:

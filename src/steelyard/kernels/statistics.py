@@ -64,19 +64,14 @@ def _put_back(records, vectors, e):
 
 
 @inline_jit
-def _take_sums_of(records, vectors, singles, c, e):
+def take_sums(records, vectors, singles, c, count):
+    """Read G and H of an output for the features of a row that is not resident."""
     table, _, _, size, _ = records
     room = np.uint64(vectors[4].size)
-    at = vectors[0][e] + size * WEIGHTS + TWO * c
-    singles[room + e] = table[at]
-    singles[room + room + e] = table[at + ONE]
-
-
-@inline_jit
-def take_sums(records, vectors, singles, c, start, count):
-    """Read G and H of an output for features of a row that is not resident."""
-    for e in range(np.uint64(start), np.uint64(count)):
-        _take_sums_of(records, vectors, singles, c, e)
+    for e in range(np.uint64(count)):
+        at = vectors[0][e] + size * WEIGHTS + TWO * c
+        singles[room + e] = table[at]
+        singles[room + room + e] = table[at + ONE]
 
 
 @inline_jit
@@ -205,8 +200,6 @@ def _settle(records, vectors, singles, centered, clocks, last, e, h, seen, after
     _take(records, vectors, e, base)
     if resident:
         _move_sums(records, vectors, singles, e, False)
-    else:
-        _take_sums_of(records, vectors, singles, ZERO, np.uint64(e))
 
 
 @inline_jit

@@ -11,6 +11,8 @@ times the inverse metrics r_1 and r_2. ``v``, ``grown`` (G) and ``curve`` (H) ar
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from llvmlite import ir
@@ -186,84 +188,85 @@ def _pair(first: Lanes, second: Lanes, i: int) -> Lanes:
     return Lanes(first.builder, first.builder.shuffle_vector(first.value, second.value, pattern))
 
 
+@contextmanager
+def _eights(builder: Any, size: Any) -> Iterator[Any]:
+    """Code for eight features at a time, from the index that it gives, until ``size`` of them are done."""
+    eight = ir.Constant(_word, EXPERTS)
+    groups = builder.udiv(builder.add(size, ir.Constant(_word, EXPERTS - 1)), eight)
+    with cgutils.for_range(builder, groups) as loop:
+        yield builder.mul(loop.index, eight)
+
+
 @intrinsic
-def predict_lanes(typingctx: Any, vectors: Any, at: Any, table: Any, shift: Any, out: Any) -> Any:
-    """What eight features from ``at`` on add to the predictions of eight experts, and to the norms in two metrics.
+def predict_lanes(typingctx: Any, vectors: Any, size: Any, table: Any, shift: Any, out: Any) -> Any:
+    """The predictions of eight experts, and the norms of a row of ``size`` features in the two metrics.
 
     ``vectors`` is (v, grown, curve, whole, z, first, second, offsets); ``first = q r_1`` and ``second = z r_2`` are filled
-    in. ``out`` has four vectors of eight: the predictions in two halves, whose sum they are, so that one need not wait
-    for the other; and q*first and z*second, whose sums over the lanes are the norms.
+    in. ``out`` receives four vectors of eight: the predictions in two halves, whose sum they are, so that one need not
+    wait for the other; and q*first and z*second, whose sums over the lanes are the norms.
     """
-    signature = types.void(vectors, types.uint64, table, types.uint64, out)
+    signature = types.void(vectors, types.intp, table, types.uint64, out)
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         places = _places(context, builder, sig.args[0], args[0])
         data, target = (array_data(context, builder, sig.args[i], args[i]) for i in (2, 4))
-        at, shift = args[1], args[3]
-        v, grown, curve = (load_singles(builder, place, at) for place in places[:3])
-        whole, z = (load(builder, place, at) for place in places[3:5])
-        totals = [load(builder, target, ir.Constant(_word, EXPERTS * i)) for i in range(4)]
-        for i in range(EXPERTS):
-            place = builder.load(builder.gep(places[7], [builder.add(at, ir.Constant(_word, i))]))
-            weights = load_singles(builder, data, builder.add(place, shift))
-            totals[i % 2] = weights.times_plus(_pair(whole, z, i), totals[i % 2])
-        offset = whole - z
-        u = offset.times_plus(offset, v)
-        known = _compare(v, ">", 0.0)
-        square = (u * u.times_plus(EPSILON, grown)).at_least(1e-36).at_most(1e36)
-        # in single precision: root and divisions are what this waits for, and weights have no more digits
-        root = _narrow(square).root()
-        first = known.choose(_widen(_narrow(whole) / root), 0.0)
-        second = known.choose(_widen(_narrow(z) / _narrow((v + curve).at_least(1e-36))), 0.0)
-        store(builder, places[5], at, first)
-        store(builder, places[6], at, second)
-        totals[2] = whole.times_plus(first, totals[2])
-        totals[3] = z.times_plus(second, totals[3])
-        for i, total in enumerate(totals):
-            store(builder, target, ir.Constant(_word, EXPERTS * i), total)
+        shift = args[3]
+        zero = ir.Constant(ir.VectorType(ir.DoubleType(), EXPERTS), [0.0] * EXPERTS)
+        sums = [cgutils.alloca_once_value(builder, zero) for _ in range(4)]
+        with _eights(builder, args[1]) as at:
+            totals = [Lanes(builder, builder.load(place)) for place in sums]
+            v, grown, curve = (load_singles(builder, place, at) for place in places[:3])
+            whole, z = (load(builder, place, at) for place in places[3:5])
+            for i in range(EXPERTS):
+                place = builder.load(builder.gep(places[7], [builder.add(at, ir.Constant(_word, i))]))
+                weights = load_singles(builder, data, builder.add(place, shift))
+                totals[i % 2] = weights.times_plus(_pair(whole, z, i), totals[i % 2])
+            offset = whole - z
+            u = offset.times_plus(offset, v)
+            known = _compare(v, ">", 0.0)
+            square = (u * u.times_plus(EPSILON, grown)).at_least(1e-36).at_most(1e36)
+            # in single precision: root and divisions are what this waits for, and weights have no more digits
+            first = known.choose(_widen(_narrow(whole) / _narrow(square).root()), 0.0)
+            second = known.choose(_widen(_narrow(z) / _narrow((v + curve).at_least(1e-36))), 0.0)
+            store(builder, places[5], at, first)
+            store(builder, places[6], at, second)
+            totals[2] = whole.times_plus(first, totals[2])
+            totals[3] = z.times_plus(second, totals[3])
+            for place, total in zip(sums, totals, strict=True):
+                builder.store(total.value, place)
+        for i, place in enumerate(sums):
+            store(builder, target, ir.Constant(_word, EXPERTS * i), Lanes(builder, builder.load(place)))
         return context.get_dummy_value()
 
     return signature, codegen
 
 
 @intrinsic
-def move_lanes(typingctx: Any, vectors: Any, at: Any, table: Any, shift: Any, change: Any) -> Any:
-    """Move the weights of eight features from ``at`` on by ``change`` times (q r_1, z r_2); ``vectors`` is (first, second,
-    offsets). Kept within 1e30 of zero, so that single precision does not overflow.
+def move_lanes(typingctx: Any, vectors: Any, size: Any, table: Any, shift: Any, change: Any, amounts: Any) -> Any:
+    """Move the weights of a row of ``size`` features by ``change`` times (q r_1, z r_2), and add its share to G and H.
+
+    ``vectors`` is (grown, curve, whole, z, first, second, offsets), and ``amounts`` is what is added to G and H for each
+    unit of q^2 and z^2; an overflow leaves these as they are. Weights are kept within 1e30 of zero.
     """
-    signature = types.void(vectors, types.uint64, table, types.uint64, change)
+    signature = types.void(vectors, types.intp, table, types.uint64, change, amounts)
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         places = _places(context, builder, sig.args[0], args[0])
         data, changes = (array_data(context, builder, sig.args[i], args[i]) for i in (2, 4))
-        at, shift = args[1], args[3]
-        first, second = (_narrow(load(builder, place, at)) for place in places[:2])
+        shift = args[3]
+        adds = [spread(builder, amount) for amount in cgutils.unpack_tuple(builder, args[5])]
         change = _narrow(load(builder, changes, ir.Constant(_word, 0)).at_most(1e30).at_least(-1e30))
-        for i in range(EXPERTS):
-            place = builder.load(builder.gep(places[2], [builder.add(at, ir.Constant(_word, i))]))
-            weights = builder.bitcast(builder.gep(data, [builder.add(place, shift)]), _singles().as_pointer())
-            moved = change.times_plus(_pair(first, second, i), Lanes(builder, builder.load(weights, align=4)))
-            builder.store(moved.at_most(1e30).at_least(-1e30).value, weights, align=4)
-        return context.get_dummy_value()
-
-    return signature, codegen
-
-
-@intrinsic
-def grow_lanes(typingctx: Any, sources: Any, at: Any, steepness: Any, curvature: Any) -> Any:
-    """Add a row's share to G and H of eight features from ``at`` on; an overflow leaves them as they are.
-
-    ``sources`` is (grown, curve, whole, z).
-    """
-    signature = types.void(sources, types.uint64, f8, f8)
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        places = _places(context, builder, sig.args[0], args[0])
-        at = args[1]
-        for place, values, amount in zip(places[:2], places[2:], args[2:], strict=True):
-            old, value = load_singles(builder, place, at), load(builder, values, at)
-            new = (value * value).times_plus(spread(builder, amount), old)
-            store_singles(builder, place, at, _compare(new, "<", RANGE).choose(new, old))
+        with _eights(builder, args[1]) as at:
+            for place, values, amount in zip(places[:2], places[2:4], adds, strict=True):
+                old, value = load_singles(builder, place, at), load(builder, values, at)
+                new = (value * value).times_plus(amount, old)
+                store_singles(builder, place, at, _compare(new, "<", RANGE).choose(new, old))
+            first, second = (_narrow(load(builder, place, at)) for place in places[4:6])
+            for i in range(EXPERTS):
+                place = builder.load(builder.gep(places[6], [builder.add(at, ir.Constant(_word, i))]))
+                weights = builder.bitcast(builder.gep(data, [builder.add(place, shift)]), _singles().as_pointer())
+                moved = change.times_plus(_pair(first, second, i), Lanes(builder, builder.load(weights, align=4)))
+                builder.store(moved.at_most(1e30).at_least(-1e30).value, weights, align=4)
         return context.get_dummy_value()
 
     return signature, codegen
