@@ -406,7 +406,7 @@ class Mixture(OnlineLearner):
         """The models of the two experts of second order, by their shares, in the columns as they come."""
         features = len(state.table) // self._record - 1
         width = layout.second_width(features)
-        mean, _, inverse, _ = state.second[: layout.SECOND_COLUMNS * width].reshape(-1, width)[:, :features]
+        mean, _, inverse = state.second[: 3 * width].reshape(-1, width)[:, :features]
         models = state.second[-self.n_outputs * layout.SECOND * (width + layout.SECOND_EXTRA) :]
         x = models.reshape(self.n_outputs, layout.SECOND, -1)[c]
         if state.clocks[layout.MATRICES] == 1.0:

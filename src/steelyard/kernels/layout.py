@@ -108,7 +108,7 @@ EXPERT_VECTORS = 12  # a, value, slope, ratio, share, change, room, zeros, p, fo
 
 # ``second``: what the experts of second order have learned, in vectors as wide as there are columns and the intercept,
 # filled up to a multiple of EXPERTS. After x of each output and expert come GAMMA and INFO.
-SECOND_COLUMNS = 4  # mean, variance, one over the unit, z
+SECOND_COLUMNS = 5  # mean, variance, one over the unit, z, room
 GAMMA, INFO = range(2)
 SECOND_EXTRA = EXPERTS
 SECOND_MOST = 100  # columns

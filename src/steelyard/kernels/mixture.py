@@ -61,6 +61,7 @@ from steelyard.kernels.layout import (
     MIXING_COST,
     PLAIN,
     ROW_VECTORS,
+    SECOND_COLUMNS,
     SECOND_ROWS,
     SECOND_SEEN,
     SLOTS,
@@ -169,18 +170,20 @@ def learn_mixture(
     extra = clocks[MATRICES] > 0.0
     own = wide * (wide + 2) if extra else 0
     wide = wide if extra else 0
+    start = SECOND_COLUMNS * wide
     full_order = (
         orders[:wide],
         orders[wide : 2 * wide],
         orders[2 * wide : 3 * wide],
         orders[3 * wide : 4 * wide],
-        orders[4 * wide : 4 * wide + wide * wide],
-        orders[4 * wide + wide * wide : 5 * wide + wide * wide],
-        orders[5 * wide + wide * wide : 4 * wide + own],
-        orders[4 * wide + own : 4 * wide + own + wide * wide],
-        orders[4 * wide + own + wide * wide : 5 * wide + own + wide * wide],
-        orders[5 * wide + own + wide * wide : 4 * wide + 2 * own],
-        orders[4 * wide + 2 * own :],
+        orders[4 * wide : start],
+        orders[start : start + wide * wide],
+        orders[start + own - 2 * wide : start + own - wide],
+        orders[start + own - wide : start + own],
+        orders[start + own : start + own + wide * wide],
+        orders[start + 2 * own - 2 * wide : start + 2 * own - wide],
+        orders[start + 2 * own - wide : start + 2 * own],
+        orders[start + 2 * own :],
     )
     priors = (config[MIX_STRONG], config[MIX_WEAK])
     if resident:

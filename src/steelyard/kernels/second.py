@@ -16,9 +16,10 @@ after which x has moved by (y s D/b) P z and A by (m (e^D - 1)/b) z z^T. A row h
 
 After many rows the two priors make no difference any more: from then on the first expert is the second one.
 
-``second`` is (mean, variance, inverse, z, P, u, g, P, u, g, models): for each column its mean, its variance, one over its
-unit, and z; for each expert P, u = P z, and g, of which g g^T is still to be taken off P: that waits for the next
-row, which reads P anyway. ``models`` has, for each output and expert, x and then GAMMA and INFO.
+``second`` is (mean, variance, inverse, z, w, P, u, g, P, u, g, models): for each column its mean, its variance, one over
+its unit, z, and room; for each expert P, of which half is kept, u = P z, and g, of which g g^T is still to be taken off
+P: that waits for the next row, which reads P anyway. ``models`` has, for each output and expert, x and then GAMMA and
+INFO.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from steelyard.kernels.compile import dense_jit, inline_jit, jit
 from steelyard.kernels.features import RANGE
 from steelyard.kernels.layout import EXPERTS, GAMMA, INFO, SECOND_EXTRA
 from steelyard.kernels.mixing import clip
-from steelyard.kernels.steps.lanes import array_data, load, spread, store
+from steelyard.kernels.steps.lanes import Lanes, array_data, load, spread, store, total_of
 
 _word = ir.IntType(64)
 _ROWS = 4  # of P at a time: u is read and written once for all of them
@@ -49,72 +50,109 @@ _MODERATION = math.pi / 8.0
 
 
 @intrinsic
-def _pass_rows(typingctx: Any, P: Any, g: Any, z: Any, u: Any, row: Any, width: Any) -> Any:
-    """P -= g g^T and u += P z, for four rows of P from ``row`` on; ``width`` is a multiple of eight."""
-    signature = types.void(P, g, z, u, types.intp, types.intp)
+def _pass_rows(typingctx: Any, P: Any, g: Any, z: Any, u: Any, w: Any, row: Any, width: Any) -> Any:
+    """P -= g g^T, for four rows of P from ``row`` on, and what they add to u = P z: to u, and the rest to w.
+
+    P is symmetric, and of it only the columns up to the end of the rows' own eight are kept: those before these eight
+    stand for the other half as well. ``width`` is a multiple of eight.
+    """
+    signature = types.void(P, g, z, u, w, types.intp, types.intp)
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        matrix, gs, zs, us = (array_data(context, builder, sig.args[i], args[i]) for i in range(4))
-        row, width = args[4], args[5]
+        matrix, gs, zs, us, ws = (array_data(context, builder, sig.args[i], args[i]) for i in range(5))
+        row, width = args[5], args[6]
+        eight = ir.Constant(_word, EXPERTS)
         rows = [builder.add(row, ir.Constant(_word, i)) for i in range(_ROWS)]
         starts = [builder.mul(each, width) for each in rows]
         factors = [[spread(builder, builder.load(builder.gep(data, [each]))) for each in rows] for data in (gs, zs)]
-        with cgutils.for_range(builder, builder.udiv(width, ir.Constant(_word, EXPERTS))) as loop:
-            at = builder.mul(loop.index, ir.Constant(_word, EXPERTS))
+        zero = ir.Constant(ir.VectorType(ir.DoubleType(), EXPERTS), [0.0] * EXPERTS)
+        dots = [cgutils.alloca_once_value(builder, zero) for _ in rows]
+
+        def pass_eight(at: Any, both: bool) -> None:
             left, total = 0.0 - load(builder, gs, at), load(builder, us, at)
-            for start, own, value in zip(starts, *factors, strict=True):
+            here = load(builder, zs, at)
+            for start, own, value, dot in zip(starts, *factors, dots, strict=True):
                 place = builder.add(start, at)
                 new = left.times_plus(own, load(builder, matrix, place))
                 store(builder, matrix, place, new)
                 total = new.times_plus(value, total)
+                if both:
+                    builder.store(new.times_plus(here, Lanes(builder, builder.load(dot))).value, dot)
             store(builder, us, at, total)
+
+        own = builder.udiv(row, eight)
+        with cgutils.for_range(builder, own) as loop:
+            pass_eight(builder.mul(loop.index, eight), True)
+        pass_eight(builder.mul(own, eight), False)
+        for each, dot in zip(rows, dots, strict=True):
+            builder.store(total_of(Lanes(builder, builder.load(dot))), builder.gep(ws, [each]))
         return context.get_dummy_value()
 
     return signature, codegen
 
 
-@dense_jit
-def _dot(x, z, size):
-    total = 0.0
-    for j in range(size):
-        total += x[j] * z[j]
-    return total
+@intrinsic
+def _dot(typingctx: Any, x: Any, z: Any, width: Any) -> Any:
+    """<x, z> of vectors whose ``width`` is a multiple of eight."""
+    signature = types.float64(x, z, types.intp)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        left, right = (array_data(context, builder, sig.args[i], args[i]) for i in range(2))
+        zero = ir.Constant(ir.VectorType(ir.DoubleType(), EXPERTS), [0.0] * EXPERTS)
+        total = cgutils.alloca_once_value(builder, zero)
+        with cgutils.for_range(builder, builder.udiv(args[2], ir.Constant(_word, EXPERTS))) as loop:
+            at = builder.mul(loop.index, ir.Constant(_word, EXPERTS))
+            product = load(builder, left, at).times_plus(
+                load(builder, right, at), Lanes(builder, builder.load(total))
+            )
+            builder.store(product.value, total)
+        return total_of(Lanes(builder, builder.load(total)))
+
+    return signature, codegen
 
 
 @jit
-def _multiply(P, u, g, z):
+def _multiply(P, u, w, g, z, columns):
     """Take off P what the last row left to be taken, and set u = P z; returns b."""
     u[:] = 0.0
-    for row in range(0, z.size, _ROWS):
-        _pass_rows(P, g, z, u, row, z.size)
+    for row in range(0, columns, _ROWS):
+        _pass_rows(P, g, z, u, w, row, z.size)
+    for j in range(columns):
+        u[j] += w[j]
     return _dot(u, z, z.size)
 
 
+@inline_jit
+def _place(row, column, width):
+    """Where P has an entry: of the two, the one whose columns are kept."""
+    return row * width + column if column < row else column * width + row
+
+
 @jit
-def _grow_unit(P, u, g, j, ratio, prior, size, models, expert):
+def _grow_unit(P, u, w, g, z, j, ratio, prior, size, models, expert):
     """The unit of column j grows by ``ratio``: its weight and its row of P change with it, and the prior, which has
     become weaker by that, is made as strong as before. Exact, for any ratio."""
-    u[:] = 0.0
-    for row in range(0, g.size, _ROWS):
-        _pass_rows(P, g, u, u, row, g.size)  # with u for z: nothing but what was left to be taken off
-    g[:] = 0.0
     width = g.size
+    _multiply(P, u, w, g, z, width)  # for what was left to be taken off
+    g[:] = 0.0
     q = 1.0 / (ratio * ratio)
     add = prior * (1.0 - q)
     own = P[j * width + j]
     below = q + add * own
     for k in range(width):
-        u[k] = P[j * width + k]
+        u[k] = P[_place(j, k, width)]
     u[j] = 0.0
     for k in range(width):
         factor = add * u[k] / below
-        for i in range(width):
+        for i in range((k // EXPERTS + 1) * EXPERTS):
             P[k * width + i] -= factor * u[i]
-    for k in range(width):
-        P[j * width + k] = P[k * width + j] = u[k] / (ratio * below)
-    P[j * width + j] = own / below
+    for k in range(width):  # both, where both are kept
+        value = u[k] / (ratio * below) if k != j else own / below
+        P[_place(j, k, width)] = value
+        if k // EXPERTS == j // EXPERTS:
+            P[j * width + k] = P[k * width + j] = value
     for c in range(size):
-        at = (2 * c + expert) * (width + SECOND_EXTRA)
+        at = (2 * int(c) + expert) * (width + SECOND_EXTRA)
         moved = models[at + j]
         for k in range(width):
             models[at + k] -= add * u[k] / below * moved
@@ -144,7 +182,7 @@ def _observe_columns(mean, variance, inverse, z, size, share, centering):
 
 @jit
 def _grow_units(second, size, features, both, priors):
-    mean, variance, inverse, _, P0, u0, g0, P1, u1, g1, models = second
+    mean, variance, inverse, z, w, P0, u0, g0, P1, u1, g1, models = second
     for j in range(features):
         if not variance[j] > 1e-24 * mean[j] * mean[j]:
             continue  # but rounding
@@ -154,8 +192,8 @@ def _grow_units(second, size, features, both, priors):
             continue
         if inverse[j] > 0.0:
             if both:
-                _grow_unit(P0, u0, g0, j, ratio, priors[0], size, models, 0)
-            _grow_unit(P1, u1, g1, j, ratio, priors[1], size, models, 1)
+                _grow_unit(P0, u0, w, g0, z, j, ratio, priors[0], size, models, 0)
+            _grow_unit(P1, u1, w, g1, z, j, ratio, priors[1], size, models, 1)
         inverse[j] = 1.0 / unit
 
 
@@ -187,7 +225,7 @@ def write_row(data, indices, lo, hi, dense, z, features, intercept):
 @inline_jit
 def read_row(second, size, features, h, seen, centering, both, priors, variances):
     """Have z, u and b of a row that was written to z; ``h`` is its counted weight, ``seen`` that of all before it."""
-    mean, variance, inverse, z, P0, u0, g0, P1, u1, g1, _ = second
+    mean, variance, inverse, z, w, P0, u0, g0, P1, u1, g1, _ = second
     if h > 0.0:
         if _observe_columns(mean, variance, inverse, z, features, h / (seen + h), centering):
             _grow_units(second, size, features, both, priors)
@@ -195,9 +233,9 @@ def read_row(second, size, features, h, seen, centering, both, priors, variances
         _subtract(z, mean, features)
     _scale(z, inverse, features)
     if both:
-        variances[0] = _multiply(P0, u0, g0, z)
+        variances[0] = _multiply(P0, u0, w, g0, z, features + 1)
         g0[:] = 0.0
-    variances[1] = _multiply(P1, u1, g1, z)
+    variances[1] = _multiply(P1, u1, w, g1, z, features + 1)
     g1[:] = 0.0
 
 
@@ -207,7 +245,7 @@ def read_row(second, size, features, h, seen, centering, both, priors, variances
 @inline_jit
 def predict_second(second, c, both, logistic, offset, low, high, clipping, variances, raw, p, evidence):
     """What the two play for an output: ``p[8:10]``; ``raw`` keeps <x, z>."""
-    z, models = second[3], second[10]
+    z, models = second[3], second[11]
     for expert in range(2):
         source = expert if both else 1
         at = (2 * int(c) + source) * (z.size + SECOND_EXTRA)
@@ -281,7 +319,7 @@ def _calibrate(models, at, p, label, rows):
 @inline_jit
 def step_second(second, c, both, logistic, label, offset, low, high, clipping, h, rows, variances, raw, evidence, grown):
     """Let both learn a label of an output; ``grown`` receives what P is to grow by, summed over the outputs."""
-    z, models = second[3], second[10]
+    z, models = second[3], second[11]
     width = z.size
     for expert in range(0 if both else 1, 2):
         b = variances[expert]
@@ -294,7 +332,7 @@ def step_second(second, c, both, logistic, label, offset, low, high, clipping, h
         else:
             step, more = _squared_step(raw[expert], b, label, offset, low, high, clipping, h)
         grown[expert] += min(more, _MOST)
-        u = second[5] if expert == 0 else second[8]
+        u = second[6] if expert == 0 else second[9]
         _add(models[at : at + width], u, step)
 
 
@@ -308,7 +346,7 @@ def _add(x, u, factor):
 def leave_rest(second, both, size, variances, grown):
     """Set g of both: the outputs share P, which grows by the mean of what each would have it grow by."""
     for expert in range(0 if both else 1, 2):
-        u, g = (second[5], second[6]) if expert == 0 else (second[8], second[9])
+        u, g = (second[6], second[7]) if expert == 0 else (second[9], second[10])
         mean = grown[expert] / np.float64(size)
         b = variances[expert]
         if mean > 0.0 and b > 0.0 and b < 1e300:

@@ -200,6 +200,18 @@ def spread(builder: Any, number: Any) -> Lanes:
     return Lanes(builder, builder.shuffle_vector(first, ir.Constant(_doubles, ir.Undefined), zeros))
 
 
+def total_of(numbers: Lanes) -> Any:
+    """The sum over the lanes, by halves."""
+    builder, value = numbers.builder, numbers.value
+    count = numbers.type.count
+    while count > 1:
+        count //= 2
+        kind = ir.VectorType(ir.IntType(32), count)
+        low, high = (ir.Constant(kind, list(range(start, start + count))) for start in (0, count))
+        value = builder.fadd(builder.shuffle_vector(value, value, low), builder.shuffle_vector(value, value, high))
+    return builder.extract_element(value, ir.Constant(ir.IntType(32), 0))
+
+
 @intrinsic
 def exp_lanes(typingctx: Any, x: Any, at: Any) -> Any:
     """``x[at : at+8] = e^x``, in place."""
