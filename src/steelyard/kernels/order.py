@@ -7,6 +7,8 @@ import numpy as np
 from steelyard.kernels.compile import jit
 from steelyard.kernels.rows import ONE, canonical
 
+_DIGIT = np.uint64(2047)  # eleven bits
+
 
 def inspect(indices, indptr, n_features):
     """The first row whose indices do not ascend or reach ``n_features``; -1 where there is none."""
@@ -43,6 +45,49 @@ def row_keys(data, indices, indptr, labels, dense, scratch, keys, entries):
                 count += 1
         keys[i] = _mix(key)
         entries[i] = count
+
+
+def visit_places(keys, rows, visits, salt, places, visited):
+    """For every visit of every row: a pseudo-random place in the order to come, and the row."""
+    at = 0
+    for i in range(keys.size):
+        key = _mix(keys[i] ^ salt)
+        for k in range(visits[i]):
+            places[at] = _mix(key + np.uint64(k) * np.uint64(0x9E3779B97F4A7C15))
+            visited[at] = rows[i]
+            at += 1
+
+
+def sort_keys(keys, rows, other_keys, other_rows, counts):
+    """Sort hashes, and the rows they belong to along with them; those of equal hashes stay in their order.
+
+    The highest bits decide, eleven at a time from the lowest of them: three passes, where hashes hardly ever agree in
+    more. ``other_keys``, ``other_rows`` and ``counts`` (3 x 2048 zeros) are room to work in.
+    """
+    size = keys.size
+    for i in range(size):
+        for p in range(3):
+            counts[p, (keys[i] >> np.uint64(31 + 11 * p)) & _DIGIT] += 1
+    for p in range(3):
+        start = 0
+        for digit in range(counts.shape[1]):
+            start, counts[p, digit] = start + counts[p, digit], start
+        shift = np.uint64(31 + 11 * p)
+        here, there = (keys, other_keys) if p != 1 else (other_keys, keys)
+        rows_here, rows_there = (rows, other_rows) if p != 1 else (other_rows, rows)
+        for i in range(size):
+            digit = (here[i] >> shift) & _DIGIT
+            at = counts[p, digit]
+            counts[p, digit] = at + 1
+            there[at] = here[i]
+            rows_there[at] = rows_here[i]
+    for i in range(size):  # back to where they were, in order to the last bit
+        key, row = other_keys[i], other_rows[i]
+        at = i
+        while at > 0 and keys[at - 1] > key:
+            keys[at], rows[at] = keys[at - 1], rows[at - 1]
+            at -= 1
+        keys[at], rows[at] = key, row
 
 
 def same_rows(data, indices, indptr, y, order, dense, same):
