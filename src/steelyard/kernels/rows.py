@@ -20,7 +20,7 @@ from steelyard.kernels.intrinsics import add_eight, prefetch_once, sixteen_rise
 ZERO, ONE, TWO, THREE, FOUR, EIGHT, SIXTEEN = (np.uint64(i) for i in (0, 1, 2, 3, 4, 8, 16))
 LINE = EIGHT  # values of 8 bytes in a cache line
 AHEAD = 8  # rows between fetching a row and learning it
-WEIGHTS_AHEAD = 3  # the same for its weights, whose places are known only when its indices have come
+WEIGHTS_AHEAD = 2  # the same for its weights, whose places are known only when its indices have come
 LARGE_TABLE = 1 << 18  # numbers, 2 MB: a smaller one stays in the cache anyway
 
 
