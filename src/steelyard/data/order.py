@@ -90,7 +90,7 @@ def _row_keys(block: Block, y: Array) -> tuple[NDArray[np.uint64], NDArray[np.in
 
 def _sort(keys: NDArray[np.uint64], rows: NDArray[np.int64]) -> NDArray[np.uint64]:
     """Sort keys where they stand, and the rows with them."""
-    _kernel("sort_keys")(keys, rows, np.empty_like(keys), np.empty_like(rows), np.zeros((3, 2048), np.int64))
+    _kernel("sort_keys")(keys, rows, np.empty_like(keys), np.empty_like(rows), np.zeros((2, 4096), np.int64))
     return keys
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from steelyard.kernels.compile import jit
 from steelyard.kernels.rows import ONE, canonical
 
-_DIGIT = np.uint64(2047)  # eleven bits
+_DIGIT, _LOW, _HIGH = np.uint64(4095), np.uint64(40), np.uint64(52)  # twelve bits, and where the two digits stand
 
 
 def inspect(indices, indptr, n_features):
@@ -58,31 +58,33 @@ def visit_places(keys, rows, visits, salt, places, visited):
             at += 1
 
 
+@jit
+def _sort_digit(keys, rows, to_keys, to_rows, shift, starts):
+    """Move keys and rows to where twelve bits of the keys say."""
+    for i in range(keys.size):
+        digit = (keys[i] >> shift) & _DIGIT
+        at = starts[digit]
+        starts[digit] = at + 1
+        to_keys[at], to_rows[at] = keys[i], rows[i]
+
+
 def sort_keys(keys, rows, other_keys, other_rows, counts):
     """Sort hashes, and the rows they belong to along with them; those of equal hashes stay in their order.
 
-    The highest bits decide, eleven at a time from the lowest of them: three passes, where hashes hardly ever agree in
-    more. ``other_keys``, ``other_rows`` and ``counts`` (3 x 2048 zeros) are room to work in.
+    The highest 24 bits by their digits, lower digit first; then neighbours that agree in them, which are few, by
+    insertion. ``other_keys``, ``other_rows`` and ``counts`` (2 x 4096 zeros) are room to work in.
     """
-    size = keys.size
-    for i in range(size):
-        for p in range(3):
-            counts[p, (keys[i] >> np.uint64(31 + 11 * p)) & _DIGIT] += 1
-    for p in range(3):
+    for i in range(keys.size):
+        counts[0, (keys[i] >> _LOW) & _DIGIT] += 1
+        counts[1, keys[i] >> _HIGH] += 1
+    for p in range(2):
         start = 0
         for digit in range(counts.shape[1]):
             start, counts[p, digit] = start + counts[p, digit], start
-        shift = np.uint64(31 + 11 * p)
-        here, there = (keys, other_keys) if p != 1 else (other_keys, keys)
-        rows_here, rows_there = (rows, other_rows) if p != 1 else (other_rows, rows)
-        for i in range(size):
-            digit = (here[i] >> shift) & _DIGIT
-            at = counts[p, digit]
-            counts[p, digit] = at + 1
-            there[at] = here[i]
-            rows_there[at] = rows_here[i]
-    for i in range(size):  # back to where they were, in order to the last bit
-        key, row = other_keys[i], other_rows[i]
+    _sort_digit(keys, rows, other_keys, other_rows, _LOW, counts[0])
+    _sort_digit(other_keys, other_rows, keys, rows, _HIGH, counts[1])
+    for i in range(1, keys.size):
+        key, row = keys[i], rows[i]
         at = i
         while at > 0 and keys[at - 1] > key:
             keys[at], rows[at] = keys[at - 1], rows[at - 1]
