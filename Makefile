@@ -30,6 +30,7 @@ test: $(VENV)/ready
 
 bench: $(VENV)/ready
 	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/shuffle.py
 	$(BIN)/python benchmarks/floor.py
 	$(BIN)/python benchmarks/bank.py
 	$(BIN)/python benchmarks/auto.py

@@ -60,6 +60,21 @@ def contenders(X, y):
     }
 
 
+def large_table(X, y):
+    """The default learner where its table, of 16 MB, outgrows the cache."""
+
+    def scikit_learn():
+        SGDClassifier(loss="log_loss", max_iter=1, tol=None, shuffle=False, learning_rate="constant", eta0=0.1).fit(
+            X, y
+        )
+
+    return {
+        "scikit-learn SGDClassifier": scikit_learn,
+        "iwa": lambda: Learner("logistic", metric="scalar").learn(X, y),
+        "iwa, diagonal metric": lambda: Learner("logistic").learn(X, y),
+    }
+
+
 def one_row():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(1, 20)), np.array([1.0])
@@ -100,6 +115,9 @@ def main():
     times = fastest(contenders(X, y), repeats=15)
     report(f"CSR {X.shape[0]:,} x {X.shape[1]:,}, 75 non-zeros a row (each: a non-zero)", times, X.nnz)
     print(f"  iwa / linearized: {times['iwa'] / times['linearized']:.2f}")
+    X, y = sparse_data(1_000_000 // scale, features=1 << 20, nonzeros=20)
+    times = fastest(large_table(X, y), repeats=7)
+    report(f"CSR {X.shape[0]:,} x {X.shape[1]:,}, 20 non-zeros a row (each: a non-zero)", times, X.nnz)
     X, y = dense_data(500_000 // scale)
     times = fastest(contenders(X, y), repeats=15)
     report(f"dense {X.shape[0]:,} x {X.shape[1]} float64 (each: a row)", times, X.shape[0])

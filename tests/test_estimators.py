@@ -23,7 +23,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import steelyard
 from steelyard import CustomLoss, OnlineClassifier, OnlineRegressor
 from steelyard.data.block import as_block
-from steelyard.data.order import MOST_ENTRIES, group_equal_rows, shuffled_visits
+from steelyard.data.order import MOST_ENTRIES, _sort, group_equal_rows, shuffled_visits
 
 ESTIMATORS = [
     OnlineClassifier(),
@@ -380,6 +380,17 @@ def test_weights_do_not_multiply_the_work():
         assert 4 * visits.order.size <= MOST_ENTRIES
         weight = np.bincount(visits.order, visits.weight[visits.order] / h.max())
         np.testing.assert_allclose(weight, h / h.max(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 5000])
+@pytest.mark.parametrize("bits", [2, 30, 64])
+def test_hashes_are_sorted_to_the_last_bit_and_equal_ones_stay_in_order(size, bits):
+    keys = np.random.default_rng(0).integers(0, 2**bits - 1, size, dtype=np.uint64, endpoint=True)
+    expected = np.argsort(keys, kind="stable")
+    rows = np.arange(size)
+    ascending = _sort(keys.copy(), rows)
+    assert rows.tolist() == expected.tolist()
+    assert ascending.tolist() == keys[expected].tolist()
 
 
 def test_without_shuffling_equal_neighbours_are_learned_one_by_one():

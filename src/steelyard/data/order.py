@@ -23,8 +23,6 @@ from steelyard.losses import Array
 MOST_ENTRIES = 2_000_000
 """Non-zeros that the visits of a pass may have, where twice those of the distinct rows are fewer."""
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-
 
 class Visits(NamedTuple):
     """One pass over a block: row numbers in the order to take them, and the weight of a visit for each row number."""
@@ -38,8 +36,8 @@ class Groups(NamedTuple):
 
     rows: NDArray[np.int64]
     """One row of each group."""
-    keys: NDArray[np.uint64]
-    """A hash of its content."""
+    keys: NDArray[np.uint64] | None
+    """A hash of its content, where they are to be shuffled."""
     weight: Array
     visits: NDArray[np.int64]
     """In how many parts its weight is learned."""
@@ -47,17 +45,16 @@ class Groups(NamedTuple):
 
 def group_equal_rows(block: Block, y: Array, weight: Array, *, neighbours: bool = False) -> Groups:
     """Join equal rows of a block: all of them, or with ``neighbours`` those that stand side by side."""
-    from steelyard.kernels.library import get_kernel
-
-    keys, entries = np.empty(block.n_rows, np.uint64), np.empty(block.n_rows, np.int64)
-    labels = (y + 0.0).view(np.uint64)  # + 0.0 makes one zero of two
-    get_kernel("row_keys", *block.types)(*block.arrays, labels, block.dense, np.empty(1), keys, entries)
-    order = np.arange(block.n_rows)
+    order = np.arange(block.n_rows, dtype=np.int64)
+    keys = entries = None
+    repeated = neighbours
     if not neighbours:
-        order = np.argsort(keys, kind="stable").astype(np.int64, copy=False)
+        keys, entries = _row_keys(block, y)
+        ascending = _sort(keys.copy(), order)
+        repeated = bool((ascending[1:] == ascending[:-1]).any())
     same = np.zeros(order.size, np.uint8)
-    if (keys[order[1:]] == keys[order[:-1]]).any():  # equal keys are equal rows, but for an accident that is excluded:
-        get_kernel("same_rows", *block.types)(*block.arrays, y, order, block.dense, same)
+    if repeated:  # equal keys are equal rows, but for an accident that is excluded:
+        _kernel("same_rows", *block.types)(*block.arrays, y, order, block.dense, same)
     starts = np.flatnonzero(same == 0)
     copies = np.diff(np.append(starts, order.size))
     total = _sum_groups(weight[order], starts, copies)
@@ -66,11 +63,35 @@ def group_equal_rows(block: Block, y: Array, weight: Array, *, neighbours: bool 
         check_finite(block)
         heavy = total > 0.0
         rows, total, starts, copies = rows[heavy], total[heavy], starts[heavy], copies[heavy]
-    visits = _count_visits(total, entries[rows] + 1)
+    visits = np.ones(rows.size)
+    if total.max(initial=0.0) > 1.0:
+        if entries is None:
+            entries = _row_keys(block, y)[1]
+        visits = _count_visits(total, entries[rows] + 1)
     if not (weight == np.floor(weight)).all():
         positive = np.append(0, np.cumsum(weight[order] > 0.0))
         visits = np.maximum(visits, positive[starts + copies] - positive[starts])
-    return Groups(rows, keys[rows], total, visits.astype(np.int64))
+    return Groups(rows, None if keys is None else keys[rows], total, visits.astype(np.int64))
+
+
+def _kernel(name: str, *types: str) -> Any:
+    from steelyard.kernels.library import get_kernel
+
+    return get_kernel(name, *types)
+
+
+def _row_keys(block: Block, y: Array) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """A hash of every row's content, and how many non-zeros it has."""
+    keys, entries = np.empty(block.n_rows, np.uint64), np.empty(block.n_rows, np.int64)
+    labels = (y + 0.0).view(np.uint64)  # + 0.0 makes one zero of two
+    _kernel("row_keys", *block.types)(*block.arrays, labels, block.dense, np.empty(1), keys, entries)
+    return keys, entries
+
+
+def _sort(keys: NDArray[np.uint64], rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Sort keys where they stand, and the rows with them."""
+    _kernel("sort_keys")(keys, rows, np.empty_like(keys), np.empty_like(rows), np.zeros((2, 4096), np.int64))
+    return keys
 
 
 def _sum_groups(values: Array, starts: NDArray[np.intp], sizes: NDArray[np.intp]) -> Array:
@@ -86,7 +107,7 @@ def _sum_groups(values: Array, starts: NDArray[np.intp], sizes: NDArray[np.intp]
 def _count_visits(total: Array, entries: NDArray[np.int64]) -> Array:
     """ceil(W/2^j), at least 1, for the smallest j that makes few enough visits."""
     limit = max(2 * int(entries.sum()), MOST_ENTRIES)
-    low, high = 0, 1024
+    low, high = 0, max(int(np.frexp(total.max())[1]), 0)  # where there is one visit each
     while low < high:
         middle = (low + high) // 2
         if np.maximum(np.ceil(np.ldexp(total, -middle)), 1.0) @ entries <= limit:
@@ -99,30 +120,19 @@ def _count_visits(total: Array, entries: NDArray[np.int64]) -> Array:
 def shuffled_visits(groups: Groups, n_rows: int, seed: int) -> Visits:
     """The visits of a pass in the pseudo-random order that ``seed`` and the content of the rows decide."""
     salt = np.random.default_rng(seed).integers(2**63, dtype=np.uint64)
-    group, k = _expand(groups.visits)
-    places = _mix(_mix(groups.keys ^ salt)[group] + k.astype(np.uint64) * _GOLDEN)
-    return Visits(groups.rows[group[np.argsort(places, kind="stable")]], _visit_weights(groups, n_rows))
+    count = int(groups.visits.sum())
+    places, rows = np.empty(count, np.uint64), np.empty(count, np.int64)
+    _kernel("visit_places")(groups.keys, groups.rows, groups.visits, salt, places, rows)
+    _sort(places, rows)
+    return Visits(rows, _visit_weights(groups, n_rows))
 
 
 def visits_in_order(groups: Groups, n_rows: int) -> Visits:
     """The visits of a pass over the rows as they stand, those of a row side by side."""
-    return Visits(groups.rows[_expand(groups.visits)[0]], _visit_weights(groups, n_rows))
+    return Visits(np.repeat(groups.rows, groups.visits), _visit_weights(groups, n_rows))
 
 
 def _visit_weights(groups: Groups, n_rows: int) -> Array:
     weight = np.zeros(n_rows)
     weight[groups.rows] = groups.weight / groups.visits
     return weight
-
-
-def _expand(visits: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """For every visit: its group, and how many visits of the group come before it."""
-    group = np.repeat(np.arange(visits.size), visits)
-    return group, np.arange(group.size) - np.repeat(np.cumsum(visits) - visits, visits)
-
-
-def _mix(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The finalizer of splitmix64: 64 bits to 64 bits, one to one and without a pattern."""
-    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(keys ^ (keys >> np.uint64(31)))

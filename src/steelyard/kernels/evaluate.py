@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from steelyard.kernels.intrinsics import call_conjugate, call_step
-from steelyard.kernels.rows import dense_dot, dot_outputs, sparse_dot
+from steelyard.kernels.rows import ZERO, dense_dot, dot_outputs, sparse_dot
 
 
 def predict(data, indices, indptr, coef, dense, predictions):
@@ -14,7 +14,7 @@ def predict(data, indices, indptr, coef, dense, predictions):
         lo, hi = indptr[i], indptr[i + 1]
         p = predictions[i * size : (i + 1) * size]
         if size == 1:
-            p[0] = dense_dot(data, lo, hi, coef)[0] if dense else sparse_dot(data, indices, lo, hi, coef)[0]
+            p[0] = dense_dot(data, lo, hi, coef)[0] if dense else sparse_dot(data, indices, lo, hi, coef, ZERO, ZERO)[0]
         else:
             dot_outputs(data, indices, lo, hi, coef, p, dense)
         for k in range(size):

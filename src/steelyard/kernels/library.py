@@ -100,6 +100,8 @@ _KERNELS: dict[str, Callable[..., Any]] = {
     "inspect": order.inspect,
     "row_keys": order.row_keys,
     "same_rows": order.same_rows,
+    "visit_places": order.visit_places,
+    "sort_keys": order.sort_keys,
     "evaluate": evaluate.evaluate,
     "conjugates": evaluate.conjugates,
 }
@@ -143,6 +145,12 @@ def get_kernel(name: str, data: str = "f8", indices: str = "u4") -> Any:
         "inspect": types.intp(positions, _unsigned, types.uint64),
         "row_keys": types.void(*rows, _unsigned, types.boolean, _vector, types.uint64[::1], types.int64[::1]),
         "same_rows": types.void(*rows, _reals, readonly(types.int64), types.boolean, types.uint8[::1]),
+        "visit_places": types.void(
+            _unsigned, readonly(types.int64), readonly(types.int64), types.uint64, types.uint64[::1], types.int64[::1]
+        ),
+        "sort_keys": types.void(
+            types.uint64[::1], types.int64[::1], types.uint64[::1], types.int64[::1], types.int64[:, ::1]
+        ),
         "evaluate": types.void(types.intp, _matrix, _reals, _reals, _reals, _vector),
         "conjugates": types.void(types.intp, _vector, _reals, _reals, _vector),
     }

@@ -17,8 +17,8 @@ import math
 import numpy as np
 
 from steelyard.kernels.compile import dense_jit, inline_jit, jit
-from steelyard.kernels.intrinsics import prefetch
-from steelyard.kernels.rows import FOUR, ONE, THREE, TWO
+from steelyard.kernels.intrinsics import prefetch_once
+from steelyard.kernels.rows import FOUR, ONE, THREE, TWO, fetch_four
 
 _GROWN = 1.0 + 1e-15  # q^2 r of a q beyond the scale; the largest q itself may be rounded to a little above 1
 
@@ -74,15 +74,18 @@ def _observe_one(data, indices, e, table, origin, frozen):
 
 
 @jit
-def sparse_observe(data, indices, lo, hi, table, origin, frozen):
+def sparse_observe(data, indices, lo, hi, table, origin, frozen, ahead, stop):
     """<q, x> and ||q||^2 in the metric, for lam = 1, in four sums each, like :func:`sparse_dot`."""
     p0 = p1 = p2 = p3 = 0.0
     n0 = n1 = n2 = n3 = 0.0
     rest = lo + (hi - lo) % FOUR
+    if rest > lo:
+        ahead = fetch_four(indices, ahead, stop, table, TWO)
     for e in range(lo, rest):
         p, n = _observe_one(data, indices, e, table, origin, frozen)
         p0, n0 = p0 + p, n0 + n
     for e in range(rest, hi, FOUR):
+        ahead = fetch_four(indices, ahead, stop, table, TWO)
         p, n = _observe_one(data, indices, e, table, origin, frozen)
         p0, n0 = p0 + p, n0 + n
         p, n = _observe_one(data, indices, e + ONE, table, origin, frozen)
@@ -95,12 +98,9 @@ def sparse_observe(data, indices, lo, hi, table, origin, frozen):
 
 
 @jit
-def sparse_update(data, indices, lo, hi, table, factor, ahead, stop):
-    """w += factor * q in the metric; fetches the records of the row ``ahead:stop`` on the way."""
+def sparse_update(data, indices, lo, hi, table, factor):
+    """w += factor * q in the metric."""
     for e in range(lo, hi):
-        if ahead < stop:
-            prefetch(table, np.uint64(indices[ahead]) * TWO)
-            ahead += ONE
         base = np.uint64(indices[e]) * TWO
         table[base + ONE] += factor * np.float64(data[e]) * table[base]
 
@@ -230,7 +230,7 @@ def update_single(data, indices, lo, hi, table, intercept, flags, factor, square
     end = hi + ONE if intercept else hi
     for e in range(lo, end):
         if ahead < stop:
-            prefetch(table, np.uint64(indices[ahead]) * width)
+            prefetch_once(table, np.uint64(indices[ahead]) * width)
             ahead += ONE
         q = np.float64(data[e]) if e < hi else 1.0
         if q != 0.0:

@@ -43,7 +43,7 @@ from steelyard.kernels.layout import (
     WORK_VALUE,
 )
 from steelyard.kernels.metric import observe_row, update_row
-from steelyard.kernels.rows import add_outputs, dot_outputs
+from steelyard.kernels.rows import add_outputs, dot_outputs, fetch_ahead
 from steelyard.kernels.schedule import CAPPED, bounded, grow, integrated_rate, lam_before
 from steelyard.kernels.single import read_config
 from steelyard.kernels.steps.logistic import logistic_sixteen, logistic_sixteen_gap
@@ -145,6 +145,7 @@ def learn_outputs(
         row = order[i]
         h = weight[row]
         lo, hi = indptr[row], indptr[row + 1]
+        fetch_ahead(data, indices, indptr, order, y, weight, i)
         frozen = h == 0.0
         flags = (dense, origin, adaptive, frozen)
         if diagonal:

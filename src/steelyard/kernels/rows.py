@@ -19,14 +19,53 @@ from steelyard.kernels.intrinsics import add_eight, prefetch_once, sixteen_rise
 # signed numbers would turn an unsigned index into a float
 ZERO, ONE, TWO, THREE, FOUR, EIGHT, SIXTEEN = (np.uint64(i) for i in (0, 1, 2, 3, 4, 8, 16))
 LINE = EIGHT  # values of 8 bytes in a cache line
+AHEAD = 8  # rows between fetching a row and learning it
+WEIGHTS_AHEAD = 2  # the same for its weights, whose places are known only when its indices have come
+LARGE_TABLE = 1 << 18  # numbers, 2 MB: a smaller one stays in the cache anyway
 
 
 @jit
 def fetch(data, indices, indptr, row):
-    """Have a sparse row on its way from memory: a third faster."""
-    for e in range(indptr[row], indptr[row + 1], LINE):
+    """Have a row on its way from memory: its values and, where it is sparse, its indices."""
+    lo, hi = indptr[row], indptr[row + 1]
+    for e in range(lo, hi, LINE):
         prefetch_once(data, e)
-        prefetch_once(indices, e)
+    prefetch_once(data, hi - ONE)
+    if indices.size > 0:
+        for e in range(lo, hi, SIXTEEN):
+            prefetch_once(indices, e)
+        prefetch_once(indices, hi - ONE)
+
+
+@inline_jit
+def fetch_ahead(data, indices, indptr, order, y, weight, i):
+    """While row ``order[i]`` is learned, have one to come on its way: in a random order nothing else would.
+
+    Where it stands was fetched before, and so this does not wait for memory itself.
+    """
+    if i + AHEAD < order.size:
+        row = order[i + AHEAD]
+        fetch(data, indices, indptr, row)
+        prefetch_once(y, np.uint64(row))
+        prefetch_once(weight, np.uint64(row))
+        prefetch_once(indptr, np.uint64(order[min(i + 2 * AHEAD, order.size - 1)]))
+
+
+@inline_jit
+def weights_ahead(indptr, order, i, table, dense):
+    """Where the row stands whose weights are fetched while ``order[i]`` is learned; nowhere for a small table."""
+    if dense or table.size < LARGE_TABLE or i + WEIGHTS_AHEAD >= order.size:
+        return ZERO, ZERO
+    row = order[i + WEIGHTS_AHEAD]
+    return indptr[row], indptr[row + 1]
+
+
+@inline_jit
+def fetch_four(indices, ahead, stop, table, width):
+    """Fetch the weights of four non-zeros, a few at a time: all at once, they would wait in line."""
+    for e in range(ahead, min(ahead + FOUR, stop)):
+        prefetch_once(table, np.uint64(indices[e]) * width)
+    return ahead + FOUR
 
 
 @inline_jit
@@ -61,16 +100,20 @@ def dense_dot(data, lo, hi, table):
 
 
 @jit
-def sparse_dot(data, indices, lo, hi, table):
-    """<q, w> and ||q||^2, in four sums each, which need not wait for one another."""
+def sparse_dot(data, indices, lo, hi, table, ahead, stop):
+    """<q, w> and ||q||^2, in four sums each, which need not wait for one another; fetches the weights of the row
+    ``ahead:stop`` on the way."""
     p0 = p1 = p2 = p3 = 0.0
     n0 = n1 = n2 = n3 = 0.0
     rest = lo + (hi - lo) % FOUR
+    if rest > lo:
+        ahead = fetch_four(indices, ahead, stop, table, ONE)
     for e in range(lo, rest):
         q = np.float64(data[e])
         p0 += q * table[indices[e]]
         n0 += q * q
     for e in range(rest, hi, FOUR):
+        ahead = fetch_four(indices, ahead, stop, table, ONE)
         q0, q1 = np.float64(data[e]), np.float64(data[e + ONE])
         q2, q3 = np.float64(data[e + TWO]), np.float64(data[e + THREE])
         p0 += q0 * table[indices[e]]

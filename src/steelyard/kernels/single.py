@@ -31,7 +31,7 @@ import numpy as np
 
 from steelyard.kernels.ball import add_to_norm, ball_factor, ball_step, keep_in_ball
 from steelyard.kernels.certificate import certify_round, delta_of_round, guarded_step
-from steelyard.kernels.compile import inline_jit, jit
+from steelyard.kernels.compile import inline_jit
 from steelyard.kernels.intrinsics import call_step
 from steelyard.kernels.layout import (
     ADAPTIVE,
@@ -61,10 +61,8 @@ from steelyard.kernels.metric import (
     sparse_update,
     update_single,
 )
-from steelyard.kernels.rows import ZERO, canonical, dense_add, dense_dot, fetch, sparse_add, sparse_dot
+from steelyard.kernels.rows import canonical, dense_add, dense_dot, fetch_ahead, sparse_add, sparse_dot, weights_ahead
 from steelyard.kernels.schedule import CAPPED, bounded, grow, integrated_rate, lam_before
-
-AHEAD = 4  # rows between fetching a row and learning it
 
 
 @inline_jit
@@ -82,15 +80,6 @@ def read_config(config):
         config[CERTIFY] != 0.0,
         config[GUARD] != 0.0,
     )
-
-
-@jit
-def _next_row(indptr, order, i, dense):
-    """Where the next sparse row stands: what it needs is fetched while this one is learned."""
-    if dense or i + 1 >= order.size:
-        return ZERO, ZERO
-    row = order[i + 1]
-    return indptr[row], indptr[row + 1]
 
 
 def learn_plain(
@@ -132,16 +121,17 @@ def learn_plain(
         lo, hi = indptr[row], indptr[row + 1]
         if not dense and not canonical(indices, lo, hi, n_features):
             return i
+        ahead, stop = weights_ahead(indptr, order, i, table, dense)
         # the kernel itself branches: behind a common function, the dense loops would not vectorise
         if diagonal:
             if dense:
                 p, norm2 = dense_observe(data, lo, hi, table, origin, h == 0.0)
             else:
-                p, norm2 = sparse_observe(data, indices, lo, hi, table, origin, h == 0.0)
+                p, norm2 = sparse_observe(data, indices, lo, hi, table, origin, h == 0.0, ahead, stop)
         elif dense:
             p, norm2 = dense_dot(data, lo, hi, table)
         else:
-            p, norm2 = sparse_dot(data, indices, lo, hi, table)
+            p, norm2 = sparse_dot(data, indices, lo, hi, table, ahead, stop)
         norm2 += intercept
         if not norm2 < math.inf:
             return i
@@ -151,8 +141,7 @@ def learn_plain(
         rate = bounded(integrated_rate(schedule, power_t, origin, eta, seen, lam, h), norm2)
         a = rate * norm2
         value, slope, c, gap = call_step(step, p, y[row], a, params, 0)
-        if not dense and i + AHEAD < order.size:  # here, where the additions wait for c
-            fetch(data, indices, indptr, order[i + AHEAD])
+        fetch_ahead(data, indices, indptr, order, y, weight, i)  # here, where the additions wait for c
         predictions[i] = p
         losses[i] = value
         if h == 0.0:
@@ -162,8 +151,7 @@ def learn_plain(
             if dense:
                 dense_update(data, lo, hi, table, change)
             else:
-                ahead, end = _next_row(indptr, order, i, dense)
-                sparse_update(data, indices, lo, hi, table, change, ahead, end)
+                sparse_update(data, indices, lo, hi, table, change)
         elif dense:
             dense_add(data, lo, hi, table, change)
         else:
@@ -216,8 +204,8 @@ def learn(
         row = order[i]
         h = weight[row]
         lo, hi = indptr[row], indptr[row + 1]
-        if not dense and i + AHEAD < order.size:
-            fetch(data, indices, indptr, order[i + AHEAD])
+        fetch_ahead(data, indices, indptr, order, y, weight, i)
+        ahead, stop = weights_ahead(indptr, order, i, table, dense)
         flags = (dense, origin, adaptive, h == 0.0)
         if diagonal:
             p, norm2 = observe_single(data, indices, lo, hi, table, intercept != 0.0, flags)
@@ -225,7 +213,7 @@ def learn(
             if dense:
                 p, norm2 = dense_dot(data, lo, hi, table)
             else:
-                p, norm2 = sparse_dot(data, indices, lo, hi, table)
+                p, norm2 = sparse_dot(data, indices, lo, hi, table, ahead, stop)
             p += intercept * table[last]
             norm2 += intercept
         if not norm2 < math.inf:
@@ -256,9 +244,8 @@ def learn(
         if radius < math.inf:
             lost = add_to_norm(clocks, 0, change * (2.0 * p / factor + change * norm2))
         if diagonal:
-            ahead, end = _next_row(indptr, order, i, dense)
             square = h * slope * slope
-            update_single(data, indices, lo, hi, table, intercept != 0.0, flags, change, square, ahead, end)
+            update_single(data, indices, lo, hi, table, intercept != 0.0, flags, change, square, ahead, stop)
         else:
             if dense:
                 dense_add(data, lo, hi, table, change)
