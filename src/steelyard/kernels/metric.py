@@ -17,8 +17,8 @@ import math
 import numpy as np
 
 from steelyard.kernels.compile import dense_jit, inline_jit, jit
-from steelyard.kernels.intrinsics import prefetch_once
-from steelyard.kernels.rows import FOUR, ONE, THREE, TWO, fetch_four
+from steelyard.kernels.intrinsics import prefetch_once, trailing_zeros
+from steelyard.kernels.rows import FOUR, ONE, SIXTYFOUR, THREE, TWO, ZERO, fetch_four
 
 _GROWN = 1.0 + 1e-15  # q^2 r of a q beyond the scale; the largest q itself may be rounded to a little above 1
 
@@ -65,11 +65,47 @@ def _count(table, at, square):
 
 
 @inline_jit
-def _observe_one(data, indices, e, table, origin, frozen):
+def _beyond(data, indices, e, table):
+    """1 where a feature outgrows its scale."""
+    return np.uint64(_outgrows(np.float64(data[e]), table[np.uint64(indices[e]) * TWO]))
+
+
+@inline_jit
+def _take_scales(data, indices, lo, hi, table, origin, ahead, stop):
+    """:func:`_take_scale` for a sparse row; fetches the records of the row ``ahead:stop`` on the way.
+
+    First a bit for each of 64 features, then those whose scales grow: a branch for each feature would be guessed wrong
+    three times a row, and would wait for its record every time.
+    """
+    for start in range(lo, hi, SIXTYFOUR):
+        end = min(start + SIXTYFOUR, hi)
+        beyond = ZERO
+        rest = start + (end - start) % FOUR
+        for e in range(start, rest):
+            beyond = beyond << ONE | _beyond(data, indices, e, table)
+        for e in range(rest, end, FOUR):
+            ahead = fetch_four(indices, ahead, stop, table, TWO)
+            b0 = _beyond(data, indices, e, table)
+            b1 = _beyond(data, indices, e + ONE, table)
+            b2 = _beyond(data, indices, e + TWO, table)
+            b3 = _beyond(data, indices, e + THREE, table)
+            beyond = beyond << FOUR | (b0 << THREE | b1 << TWO | (b2 << ONE | b3))
+        while beyond != ZERO:
+            e = end - ONE - trailing_zeros(beyond)
+            beyond &= beyond - ONE
+            q, base = np.float64(data[e]), np.uint64(indices[e]) * TWO
+            r, w = table[base], table[base + ONE]
+            if q != 0.0:
+                shrink = 1.0 / (abs(q) * math.sqrt(r))
+                smaller = w * shrink * shrink if origin else w * shrink
+                table[base] = 1.0 / (q * q)
+                table[base + ONE] = smaller if r > 0.0 else w
+
+
+@inline_jit
+def _observe_one(data, indices, e, table):
     """A feature's part of the prediction and of ||q||^2 in the metric."""
     q, base = np.float64(data[e]), np.uint64(indices[e]) * TWO
-    if not frozen and _outgrows(q, table[base]):
-        _take_scale(table, base, q, ONE, origin, False)
     return q * table[base + ONE], q * q * table[base]
 
 
@@ -79,20 +115,19 @@ def sparse_observe(data, indices, lo, hi, table, origin, frozen, ahead, stop):
     p0 = p1 = p2 = p3 = 0.0
     n0 = n1 = n2 = n3 = 0.0
     rest = lo + (hi - lo) % FOUR
-    if rest > lo:
-        ahead = fetch_four(indices, ahead, stop, table, TWO)
+    if not frozen:
+        _take_scales(data, indices, lo, hi, table, origin, ahead, stop)
     for e in range(lo, rest):
-        p, n = _observe_one(data, indices, e, table, origin, frozen)
+        p, n = _observe_one(data, indices, e, table)
         p0, n0 = p0 + p, n0 + n
     for e in range(rest, hi, FOUR):
-        ahead = fetch_four(indices, ahead, stop, table, TWO)
-        p, n = _observe_one(data, indices, e, table, origin, frozen)
+        p, n = _observe_one(data, indices, e, table)
         p0, n0 = p0 + p, n0 + n
-        p, n = _observe_one(data, indices, e + ONE, table, origin, frozen)
+        p, n = _observe_one(data, indices, e + ONE, table)
         p1, n1 = p1 + p, n1 + n
-        p, n = _observe_one(data, indices, e + TWO, table, origin, frozen)
+        p, n = _observe_one(data, indices, e + TWO, table)
         p2, n2 = p2 + p, n2 + n
-        p, n = _observe_one(data, indices, e + THREE, table, origin, frozen)
+        p, n = _observe_one(data, indices, e + THREE, table)
         p3, n3 = p3 + p, n3 + n
     return (p0 + p1) + (p2 + p3), (n0 + n1) + (n2 + n3)
 

@@ -68,7 +68,7 @@ from steelyard.kernels.layout import (
     TOTAL,
 )
 from steelyard.kernels.mixing import mix_convex, mix_logistic, mix_squared
-from steelyard.kernels.rows import EIGHT, ONE, ZERO, add_outputs, dense_add, sparse_add
+from steelyard.kernels.rows import EIGHT, ONE, ZERO, add_outputs, dense_add, fetch_ahead, sparse_add
 from steelyard.kernels.second import leave_rest, predict_second, read_row, step_second, write_row
 from steelyard.kernels.statistics import (
     copy_row,
@@ -194,11 +194,12 @@ def learn_mixture(
         lo, hi = indptr[row], indptr[row + 1]
         seen = clocks[MIX_SEEN]
         after = grown_weight(seen, h)
+        fetch_ahead(data, indices, indptr, order, y, weight, i)
         if resident:
             count = n_features
             sum_of_squares = copy_row(data, lo, q, n_features)
         else:
-            ahead = rows_ahead(data, indices, indptr, order, i, dense)
+            ahead = rows_ahead(indptr, order, i, dense)
             count, sum_of_squares = gather_row(
                 (data, indices, lo, hi, dense, h), ahead, records, vectors, journal, last
             )

@@ -17,7 +17,7 @@ from steelyard.kernels.compile import dense_jit, inline_jit, jit
 from steelyard.kernels.intrinsics import add_eight, prefetch_once, sixteen_rise
 
 # signed numbers would turn an unsigned index into a float
-ZERO, ONE, TWO, THREE, FOUR, EIGHT, SIXTEEN = (np.uint64(i) for i in (0, 1, 2, 3, 4, 8, 16))
+ZERO, ONE, TWO, THREE, FOUR, EIGHT, SIXTEEN, SIXTYFOUR = (np.uint64(i) for i in (0, 1, 2, 3, 4, 8, 16, 64))
 LINE = EIGHT  # values of 8 bytes in a cache line
 AHEAD = 8  # rows between fetching a row and learning it
 WEIGHTS_AHEAD = 2  # the same for its weights, whose places are known only when its indices have come

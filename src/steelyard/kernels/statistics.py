@@ -24,19 +24,17 @@ from steelyard.kernels.features import (
 )
 from steelyard.kernels.intrinsics import prefetch, trailing_zeros
 from steelyard.kernels.layout import CENTERED, ZERO_POWER
-from steelyard.kernels.rows import EIGHT, ONE, TWO, ZERO, fetch
+from steelyard.kernels.rows import EIGHT, ONE, TWO, ZERO
 from steelyard.kernels.vectors import observe_lanes
 
 _LOWEST_EIGHT = np.uint64(255)
 
 
 @inline_jit
-def rows_ahead(data, indices, indptr, order, i, dense):
-    """Where the next sparse row stands; the one after it is fetched."""
+def rows_ahead(indptr, order, i, dense):
+    """Where the next sparse row stands."""
     if dense or i + 1 >= order.size:
         return ZERO, ZERO
-    if i + 2 < order.size:
-        fetch(data, indices, indptr, order[i + 2])
     return indptr[order[i + 1]], indptr[order[i + 1] + 1]
 
 
