@@ -67,15 +67,22 @@ def test_a_saved_learner_of_any_kind_goes_on_to_the_bit(tmp_path, kind):
         np.testing.assert_array_equal(getattr(other.state, name), array)
 
 
-def test_files_of_0_1_0_still_load():
-    for name, expected in json.loads((MODELS / "format-1.json").read_text()).items():
-        learner = Learner.load(MODELS / f"format-1-{name}")
+@pytest.mark.parametrize("number", [1, 2])
+def test_files_of_earlier_formats_still_load(number, tmp_path):
+    for name, expected in json.loads((MODELS / f"format-{number}.json").read_text()).items():
+        learner = Learner.load(MODELS / f"format-{number}-{name}")
         np.testing.assert_array_equal(learner.predict(np.array(expected["rows"])), expected["predict"])
         if "fenchel" in expected:
             assert learner.certify().fenchel == expected["fenchel"]
         before = learner.coef_.copy()
         learner.learn(np.array(expected["rows"]), [1.0, 1.0, 1.0])
         assert not np.array_equal(learner.coef_, before)
+        learner.save(tmp_path / name)
+        np.testing.assert_array_equal(Learner.load(tmp_path / name).coef_, learner.coef_)
+        if isinstance(learner, Mixture):
+            assert len(learner.bank()) == 8
+            with pytest.raises(ValueError, match="saved by an older version, which kept no certificate"):
+                learner.certify()
     assert Learner.load(MODELS / "format-1-empty").state is None
 
 

@@ -33,7 +33,7 @@ from steelyard.losses import LOSSES, CustomLoss
 from steelyard.mixture import Mixture
 from steelyard.online import OnlineLearner
 
-FORMAT = 2
+FORMAT = 3
 _KINDS: dict[str, type[OnlineLearner]] = {"Learner": Learner, "Bank": Bank, "Mixture": Mixture}
 _MOST_HEADER = 1 << 28  # bytes: notes may hold the names of many classes
 
@@ -108,7 +108,7 @@ def _load(file: IO[bytes], name: str, loss: CustomLoss | None) -> OnlineLearner:
             _require(stored, "is refused: a part of it is compressed, or larger than the file")
         header = _read_header(archive, members["header"])
         _require(header["format"] <= FORMAT, f"was written by a newer Steelyard (format {header['format']})")
-        _require(header["format"] in (1, FORMAT), f"has the format {header['format']}, which there is not")
+        _require(header["format"] >= 1, f"has the format {header['format']}, which there is not")
         arrays = {n: _read(archive, info) for n, info in members.items() if n not in ("header", "checksum")}
         if header["format"] >= 2:
             _check_sum(archive, members, header["text"], arrays)
@@ -119,6 +119,8 @@ def _load(file: IO[bytes], name: str, loss: CustomLoss | None) -> OnlineLearner:
     chosen = loss if loss is not None else LOSSES[header["loss"]](**header["loss_parameters"])
     if header["format"] == 1:
         arrays = _from_format_1(header, arrays)
+    if header["format"] < 3 and header["kind"] == "Mixture":
+        arrays = _from_format_2(arrays)
     kind = _KINDS[header["kind"]]
     _check_outputs(kind, header["options"], arrays)
     learner = kind(chosen, **header["options"])
@@ -193,6 +195,8 @@ def _set_state(learner: OnlineLearner, arrays: dict[str, NDArray[Any]]) -> None:
     fits = table.ndim == 1 and table.size % record == 0 and table.size >= record
     _require(fits, "is damaged: its arrays do not fit together")
     expected = learner._new_state(arrays["table"].size // record - 1)
+    if isinstance(learner, Mixture) and not arrays["second"].size:  # of a version that had no experts of second order
+        expected = expected._replace(second=np.empty(0))
     fits = all(arrays[n].shape == a.shape and arrays[n].dtype == a.dtype for n, a in expected._asdict().items())
     _require(fits, "is damaged: its arrays do not fit together")
     if isinstance(learner, Mixture):
@@ -227,11 +231,41 @@ def _check_mixture(mixture: Mixture, arrays: dict[str, NDArray[Any]]) -> None:
     _require(whole, "is damaged: an exponent is out of range")
     seen = table.view(np.float64).reshape(len(records), -1)[:, mixture._statistics // 2 + 1]
     _require((seen >= 0.0).all(), "is damaged: a weight is negative")
-    counts = clocks[[layout.MIX_SEEN, layout.MIX_ROWS, layout.LABEL_UNIT]]
+    _require(clocks[layout.RESIDENT] in (-1.0, 0.0, 1.0), "is damaged: a clock is out of range")
+    matrices = (1.0, 2.0) if arrays["second"].size else (0.0,)
+    _require(clocks[layout.MATRICES] in matrices, "is damaged: its number of matrices is out of range")
+    _require(np.isfinite(arrays["second"]).all(), "is damaged: a number of its experts of second order is not finite")
+    counts = clocks[[layout.MIX_SEEN, layout.MIX_ROWS, layout.LABEL_UNIT, layout.SECOND_SEEN]]
     _require(((counts >= 0.0) & (counts < np.inf)).all(), "is damaged: a clock is out of range")
 
 
-# ------------------------------------------------------------------------------------------------ the format of 0.1.0
+# ---------------------------------------------------------------------------------------------------- earlier formats
+
+
+def _from_format_2(arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The arrays of a mixture that had eight experts and no certificate: it stays one."""
+    if not arrays:
+        return arrays
+    _require(set(arrays) == {"table", "clocks", "sums", "centered"}, "is damaged: arrays are missing, or too many")
+    old, eight = arrays["sums"], layout.EXPERTS
+    right = old.ndim == 2 and old.shape[1] == 3 * eight + 3 and arrays["clocks"].shape == (10,)
+    _require(right, "is damaged: its arrays do not fit together")
+    sums = np.zeros((len(old), layout.MIX_SUMS_SIZE))
+    sums[:, layout.EVIDENCE : layout.EVIDENCE + layout.TOTAL] = np.inf
+    sums[:, layout.MIX_FENCHEL] = np.nan
+    for start, size, place in (
+        (0, eight, layout.EVIDENCE),
+        (eight, eight, layout.EXPERT_LOSS),
+        (2 * eight, 3, layout.MIXED_LOSS),
+        (2 * eight + 3, eight, layout.COUNTED_EXPERT_LOSS),
+    ):
+        sums[:, place : place + size] = old[:, start : start + size]
+    clocks = np.zeros(layout.MIX_CLOCKS_SIZE)
+    clocks[:10] = arrays["clocks"]
+    clocks[layout.RESIDENT] = -1.0  # as it was
+    dual = np.zeros((arrays["centered"].size + 1) * len(old))
+    return {**arrays, "sums": sums, "clocks": clocks, "dual": dual, "second": np.empty(0)}
+
 
 _OLD_CLOCKS = (1, 2, 3, 5, 6)  # weight, lam, sum of squared gradients, scale, norm; after eta0
 _OLD_SUMS = (7, 4, 8, 9, 10, 11)  # rows, loss, fenchel, delta, negative, guarded
