@@ -119,6 +119,7 @@ class Mixture(OnlineLearner):
             clocks[layout.MATRICES] = layout.SECOND
         else:
             self._evidence_of(sums)[:, EXPERTS:] = np.inf
+        sums[:, layout.SHARES :] = self._first_shares(second.size > 0)
         dual = lazy_zeros((n_features + 1) * self.n_outputs)
         return MixtureState(table, clocks, sums, lazy_zeros(n_features, np.uint64), dual, second)
 
@@ -253,32 +254,26 @@ class Mixture(OnlineLearner):
         """One row an output; the columns of experts of second order only where there are any."""
         return self._evidence_of(state.sums)[:, : TOTAL if state.second.size else EXPERTS]
 
+    @staticmethod
+    def _first_shares(second: bool) -> Array:
+        """The shares before the first row: one half for either kind of experts."""
+        shares = np.full(TOTAL, 0.5 / EXPERTS)
+        shares[EXPERTS:] = 0.5 / layout.SECOND
+        return shares if second else np.where(np.arange(TOTAL) < EXPERTS, 1.0 / EXPERTS, 0.0)
+
     def weights(self, output: int = 0) -> Array:
         """The experts' shares in the mixture."""
         state = self._learned()
         evidence = self._evidence(state)[output]
-        favour = np.where(np.arange(evidence.size) < EXPERTS, 1.0, EXPERTS / layout.SECOND)
         alive = np.isfinite(evidence)
-        share = np.zeros(evidence.size)
-        if not alive.any():
-            share[:EXPERTS] = 1.0
-        else:
+        share = np.where(alive, state.sums[output, layout.SHARES :][: evidence.size], 0.0)
+        if self._kind == layout.MIX_CONVEX and alive.any():
+            cost = float(state.sums[output, layout.MIXING_COST])
             worse = evidence[alive] - evidence[alive].min()
-            rate = self._mixing_rate(output)
-            share[alive] = favour[alive] * (worse == 0.0 if rate == np.inf else np.exp(-rate * worse))
+            share[alive] = np.exp(-np.log(EXPERTS) / cost * worse) if cost > 1e-300 else worse == 0.0
+        if not share.any():
+            share[:EXPERTS] = 1.0
         return np.asarray(share / share.sum())
-
-    def _mixing_rate(self, output: int) -> float:
-        state = self._learned()
-        clocks = state.clocks
-        largest = max(clocks[layout.LARGEST], 1.0)
-        if self._kind == layout.MIX_LOGISTIC:
-            return float(1.0 / largest)
-        if self._kind == layout.MIX_SQUARED:
-            width = clocks[layout.HIGHEST] - clocks[layout.LOWEST]
-            return float(4.0 / (width * width * largest)) if width > 0.0 else 1.0
-        cost = float(state.sums[output, layout.MIXING_COST])
-        return float(np.log(EXPERTS)) / cost if cost > 1e-300 else np.inf
 
     def bank(self, output: int = 0) -> list[Expert]:
         """Every expert: its rate, its loss so far, its share in the mixture."""
@@ -300,10 +295,6 @@ class Mixture(OnlineLearner):
             for k, share in enumerate(self.weights(output))
         ]
 
-    def _least_share(self, state: MixtureState) -> float:
-        """The smallest share that an expert has to begin with."""
-        return 0.5 / EXPERTS if state.second.size else 1.0 / EXPERTS
-
     def regret(self, output: int = 0) -> float:
         """By how much the mixture's cumulated loss exceeds that of its best expert, in counted weights.
 
@@ -322,7 +313,8 @@ class Mixture(OnlineLearner):
     def regret_bound(self, output: int = 0) -> float:
         """What :meth:`regret` cannot exceed, whatever the data: see ``docs/theory.md``."""
         state = self._learned()
-        largest, experts = float(state.clocks[layout.LARGEST]), -float(np.log(self._least_share(state)))
+        largest = float(state.clocks[layout.LARGEST])
+        experts = layout.SHARING_COST - float(np.log(self._first_shares(state.second.size > 0)[0]))
         if self._kind == layout.MIX_LOGISTIC:
             return largest * experts
         if self._kind == layout.MIX_SQUARED:

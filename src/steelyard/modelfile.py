@@ -120,7 +120,7 @@ def _load(file: IO[bytes], name: str, loss: CustomLoss | None) -> OnlineLearner:
     if header["format"] == 1:
         arrays = _from_format_1(header, arrays)
     if header["format"] < 3 and header["kind"] == "Mixture":
-        arrays = _from_format_2(arrays)
+        arrays = _from_format_2(arrays, chosen.mixing)
     kind = _KINDS[header["kind"]]
     _check_outputs(kind, header["options"], arrays)
     learner = kind(chosen, **header["options"])
@@ -232,6 +232,8 @@ def _check_mixture(mixture: Mixture, arrays: dict[str, NDArray[Any]]) -> None:
     seen = table.view(np.float64).reshape(len(records), -1)[:, mixture._statistics // 2 + 1]
     _require((seen >= 0.0).all(), "is damaged: a weight is negative")
     _require(clocks[layout.RESIDENT] in (-1.0, 0.0, 1.0), "is damaged: a clock is out of range")
+    shares = arrays["sums"][:, layout.SHARES :]
+    _require(((shares >= 0.0) & (shares <= 1.0 + 1e-9)).all(), "is damaged: a share is out of range")
     matrices = (1.0, 2.0) if arrays["second"].size else (0.0,)
     _require(clocks[layout.MATRICES] in matrices, "is damaged: its number of matrices is out of range")
     _require(np.isfinite(arrays["second"]).all(), "is damaged: a number of its experts of second order is not finite")
@@ -242,8 +244,8 @@ def _check_mixture(mixture: Mixture, arrays: dict[str, NDArray[Any]]) -> None:
 # ---------------------------------------------------------------------------------------------------- earlier formats
 
 
-def _from_format_2(arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """The arrays of a mixture that had eight experts and no certificate: it stays one."""
+def _from_format_2(arrays: dict[str, NDArray[Any]], mixing: str) -> dict[str, NDArray[Any]]:
+    """The arrays of a mixture that had eight experts and no certificate, and whose shares followed from the evidence."""
     if not arrays:
         return arrays
     _require(set(arrays) == {"table", "clocks", "sums", "centered"}, "is damaged: arrays are missing, or too many")
@@ -263,6 +265,12 @@ def _from_format_2(arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     clocks = np.zeros(layout.MIX_CLOCKS_SIZE)
     clocks[:10] = arrays["clocks"]
     clocks[layout.RESIDENT] = -1.0  # as it was
+    width = clocks[layout.HIGHEST] - clocks[layout.LOWEST] if mixing == "squared" else 2.0
+    rate = 4.0 / (width * width * max(clocks[layout.LARGEST], 1.0)) if width > 0.0 else 0.0
+    clocks[layout.MIXING_RATE] = rate
+    with np.errstate(all="ignore"):
+        shares = np.exp(-rate * (old[:, :eight] - old[:, :eight].min(axis=1, keepdims=True)))
+        sums[:, layout.SHARES : layout.SHARES + eight] = np.nan_to_num(shares / shares.sum(axis=1, keepdims=True))
     dual = np.zeros((arrays["centered"].size + 1) * len(old))
     return {**arrays, "sums": sums, "clocks": clocks, "dual": dual, "second": np.empty(0)}
 

@@ -49,6 +49,15 @@ def counted_weight(clocks, h):
 
 
 @inline_jit
+def mixing_rate(kind, low, high, largest):
+    """By how much a loss that counts 1 lowers an expert's share: e^(-rate * loss). It never rises."""
+    if kind == MIX_SQUARED:
+        width = high - low
+        return 4.0 / (width * width * largest) if width > 0.0 else 0.0
+    return 1.0 / largest
+
+
+@inline_jit
 def retire_and_clip(clocks, kind, labels, evidence, p):
     """Retire experts that leave the range of floats; real labels: predictions are kept within those seen."""
     for k in range(EXPERTS):
@@ -92,10 +101,10 @@ def label_scales(clocks, kind, labels, delta, label, h, seen, intercept, first_l
 
 
 @inline_jit
-def count_losses(sums, c, kind, h, counted, loss, extra, evidence, experts):
+def count_losses(sums, c, kind, h, counted, loss, extra, evidence, pi, experts):
     """Add the losses of the round to those of the mixture and of every expert; returns the mean of c/slope over those of
     first order."""
-    _, value, _, ratio, pi, change, _, _ = experts
+    _, value, _, ratio, _, _, inner = experts
     sums[c, MIXED_LOSS] += h * loss
     sums[c, COUNTED_LOSS] += counted * loss
     shrink = 0.0
@@ -106,10 +115,9 @@ def count_losses(sums, c, kind, h, counted, loss, extra, evidence, experts):
         share += pi[k]
         even += ratio[k] / EXPERTS
     for k in range(TOTAL if extra else EXPERTS):
-        own = change[k] if kind == MIX_SQUARED else value[k]
-        sums[c, EXPERT_LOSS + k] += h * own
-        evidence[k] += counted * value[k]
-        sums[c, COUNTED_EXPERT_LOSS + k] += counted * own
+        sums[c, EXPERT_LOSS + k] += h * value[k]
+        evidence[k] += counted * (inner[k] if kind == MIX_SQUARED else value[k])
+        sums[c, COUNTED_EXPERT_LOSS + k] += counted * value[k]
     return shrink / share if share > 1e-200 else even
 
 
@@ -132,7 +140,7 @@ def certify_round(sums, c, h, mixed, slope):
 @inline_jit
 def set_changes(norm1, norm2, held, evidence, experts):
     """By how much every expert moves, for each unit of q r; not at all where it is ``held`` or retired."""
-    a, _, slope, ratio, _, change, _, _ = experts
+    a, _, slope, ratio, change, _, _ = experts
     for k in range(EXPERTS):
         norm = norm1 if k < HALF else norm2
         change[k] = -(a[k] / norm * ratio[k]) * slope[k] if norm > 0.0 else 0.0

@@ -88,6 +88,7 @@ HALF = EXPERTS // 2  # experts of each of the two metrics
 SECOND = 2  # experts of second order, for data of few columns
 TOTAL = EXPERTS + SECOND
 SLOTS = 16  # room for them, in whole vectors
+SHARING_COST = 0.271  # the sum of -ln(1 - moved) over all rounds, moved as in ``mixing.share_out``: 0.27072 and less
 
 # A feature's record, of single precision: for each output EXPERTS weights; for each output (G, H); then its statistics.
 SUMS_OF_OUTPUT = 2  # G, H
@@ -104,7 +105,7 @@ MOST_VARIANCE = 1e6  # in that unit, where it is at most 4 and a little more
 
 # ``work``: vectors of the features of a row, then vectors of SLOTS numbers, then the predictions of every output.
 ROW_VECTORS = 8  # q, n, mean, inverse, whole, z, first, second
-EXPERT_VECTORS = 12  # a, value, slope, ratio, share, change, room, zeros, p, four that features add to, and a few more
+EXPERT_VECTORS = 12  # a, value, slope, ratio, change, room, zeros, p, four that features add to, and a few more
 
 # ``second``: what the experts of second order have learned, in vectors as wide as there are columns and the intercept,
 # filled up to a multiple of EXPERTS. After x of each output and expert come GAMMA and INFO.
@@ -156,9 +157,10 @@ PLAIN, PROPORTIONAL, UNIT, CUT = range(4)
     LABEL_UNIT,  # the power of two that labels are measured in, 0 before one is known (Python's business)
     RESIDENT,  # 1 where dense rows are worked on with all their features, -1 where not, 0 before the first (Python's too)
     MATRICES,  # how many matrices the experts of second order have: 2, later 1, and 0 where there are no such experts
+    MIXING_RATE,  # of the shares, for the squared loss; 0 before there is one
     SECOND_SEEN,  # the counted weight of the rows that they have seen
     MIX_CLOCKS_SIZE,
-) = range(14)
+) = range(15)
 
 # ``sums``, one row an output; those of experts have TOTAL columns.
 EVIDENCE = 0  # of each expert: counted weight times loss; inf where it is retired
@@ -168,7 +170,8 @@ COUNTED_LOSS = MIXED_LOSS + 1  # counted weight times the mixture's loss
 MIXING_COST = COUNTED_LOSS + 1  # of AdaHedge: what the mixture lost to mixing
 COUNTED_EXPERT_LOSS = MIXING_COST + 1  # of each expert: counted weight times loss; evidence keeps labels in their range
 MIX_FENCHEL = COUNTED_EXPERT_LOSS + TOTAL  # weight times slope times prediction of the mixture: C of its certificate
-MIX_SUMS_SIZE = MIX_FENCHEL + 1
+SHARES = MIX_FENCHEL + 1  # of each expert
+MIX_SUMS_SIZE = SHARES + TOTAL
 
 # ------------------------------------------------------------------------------------------------ the LIBSVM parser
 

@@ -1,14 +1,16 @@
 """How the predictions of the experts become one, with a bound on what that costs.
 
-``evidence`` is each expert's cumulated loss, infinite where it is retired. ``experts`` are eight vectors: the step
-lengths, the results of the steps (value, slope, ratio = c/slope), the shares, and room to work in. The eight of first
-order come first; where there is ``extra``, two of second order follow, who get half of the shares to begin with, and
-whose steps are not made here.
+``evidence`` is each expert's cumulated loss, infinite where it is retired, and ``pi`` their shares. ``experts`` are
+vectors: the step lengths, the results of the steps (value, slope, ratio = c/slope), and room to work in. The eight of
+first order come first; where there is ``extra``, two of second order follow, who get half of the shares to begin with,
+and whose steps are not made here.
 """
 
 from __future__ import annotations
 
 import math
+
+import numpy as np
 
 from steelyard.kernels.compile import jit
 from steelyard.kernels.intrinsics import call_step
@@ -18,16 +20,16 @@ from steelyard.kernels.steps.logistic import logistic_lanes
 
 
 FAVOUR = EXPERTS / SECOND  # of one of second order over one of first: half of the shares for either kind
+MOVED = 0.25  # of the shares, in all, that are moved among the experts; see share_out
 
 
 @jit
-def _mixing_weights(evidence, rate, pi, extra):
+def _leading(evidence, rate, pi):
     """pi_k in proportion to e^(-rate * evidence_k); an infinite rate takes the leaders, a retired expert gets none."""
     least = math.inf
     total = 0.0
-    for k in range(TOTAL):
+    for k in range(EXPERTS):
         least = min(least, evidence[k])
-        pi[k] = 0.0
     if least == math.inf:
         for k in range(EXPERTS):
             pi[k] = 1.0
@@ -41,13 +43,67 @@ def _mixing_weights(evidence, rate, pi, extra):
         for k in range(EXPERTS):
             if evidence[k] == math.inf:
                 pi[k] = 0.0
-        if extra:
-            for k in range(EXPERTS, TOTAL):
-                pi[k] = FAVOUR * math.exp(-rate * (evidence[k] - least))
+    for k in range(EXPERTS):
+        total += pi[k]
+    for k in range(EXPERTS):
+        pi[k] /= total
+
+
+@jit
+def drop_retired(evidence, pi):
+    """Experts that were retired have no share; where all of them are, those of first order share evenly."""
+    total = 0.0
     for k in range(TOTAL):
+        if evidence[k] == math.inf:
+            pi[k] = 0.0
+        total += pi[k]
+    if total == 0.0:
+        for k in range(EXPERTS):
+            pi[k] = 1.0
+        total = np.float64(EXPERTS)
+    if total != 1.0:
+        for k in range(TOTAL):
+            pi[k] /= total
+
+
+@jit
+def flatten(pi, power):
+    """The shares for a rate that is smaller by the factor ``power``: nearer to those of the beginning."""
+    total = 0.0
+    for k in range(TOTAL):
+        if pi[k] > 0.0:
+            begin = 1.0 if k < EXPERTS else FAVOUR
+            pi[k] = begin * (pi[k] / begin) ** power
         total += pi[k]
     for k in range(TOTAL):
         pi[k] /= total
+
+
+@jit
+def share_out(evidence, pi, likelihood, rows):
+    """The shares after a round: in proportion to pi_k likelihood_k, and a part moved to where the shares began.
+
+    The part is MOVED / (t ln^2 t) in round t = 3, 4, …, of which the sum is finite: an expert who leads for all rounds
+    pays at most a constant for it, and one who falls behind can come back for about ln t.
+    """
+    total = 0.0
+    alive = 0.0
+    for k in range(TOTAL):
+        pi[k] *= likelihood[k]
+        total += pi[k]
+        if evidence[k] < math.inf:
+            alive += 1.0 if k < EXPERTS else FAVOUR
+    if not total > 0.0:  # beyond floats: none is better than another
+        for k in range(TOTAL):
+            pi[k] = 1.0 if evidence[k] < math.inf else 0.0
+            total += pi[k]
+        if not total > 0.0:
+            return
+    t = rows + 3.0
+    moved = MOVED / (t * math.log(t) * math.log(t))
+    for k in range(TOTAL):
+        begin = 0.0 if evidence[k] == math.inf else (1.0 if k < EXPERTS else FAVOUR) / alive
+        pi[k] = (1.0 - moved) * (pi[k] / total) + moved * begin
 
 
 @jit
@@ -120,10 +176,12 @@ def _aggregate(pi, p, low, high, rate, scratch, extra):
 
 
 @jit
-def mix_logistic(step, params, label, largest, extra, evidence, p, experts):
-    """Probabilities are mixed: the loss of the mixture is never above that of the experts' average probability."""
-    a, value, slope, ratio, pi, change, scratch, zeros = experts
-    _mixing_weights(evidence, 1.0 / largest, pi, extra)
+def mix_logistic(step, params, label, power, extra, p, pi, experts):
+    """Probabilities are mixed: the loss of the mixture is never above that of the experts' average probability.
+
+    ``power`` is the row's count over the largest so far. The likelihoods for ``share_out`` go to ``change``.
+    """
+    a, value, slope, ratio, change, scratch, zeros = experts
     right = 0.0
     wrong = 0.0
     if extra:
@@ -134,53 +192,78 @@ def mix_logistic(step, params, label, largest, extra, evidence, p, experts):
             if margin < 0.0:
                 likely, other = other, likely
             value[k] = math.log1p(e) + max(-margin, 0.0)
+            change[k] = likely
             right += pi[k] * likely
             wrong += pi[k] * other
-    if _usual(p, a):
-        logistic_lanes(p, label, a, 0, value, slope, scratch, ratio)
+    usual = _usual(p, a)
+    if usual:
+        logistic_lanes(p, label, a, 0, value, slope, change, ratio)
         for k in range(EXPERTS):
-            right += pi[k] * scratch[k]
+            right += pi[k] * change[k]
             wrong += pi[k] * slope[k]
             slope[k] *= -label
-        if right > 1e-250 and wrong > 1e-250:
-            loss = -math.log(right) if right < 0.5 else -math.log1p(-wrong)
-            mixed = -label * (loss + math.log(wrong))
-            return mixed, loss, -label * wrong, wrong * wrong, wrong * right
     else:
         _steps(step, params, p, label, a, value, slope, ratio)
-    loss = _log_mean(pi, value, zeros, scratch)
-    for k in range(TOTAL):
-        change[k] = label * p[k]
-    mixed = label * (_log_mean(pi, value, change, scratch) - loss)
-    sigma = -math.expm1(-loss)
-    return mixed, loss, -label * sigma, sigma * sigma, sigma * (1.0 - sigma)
+    if usual and right > 1e-250 and wrong > 1e-250:
+        loss = -math.log(right) if right < 0.5 else -math.log1p(-wrong)
+        mixed = -label * (loss + math.log(wrong))
+        sigma, kappa = wrong, right
+    else:
+        loss = _log_mean(pi, value, zeros, scratch)
+        for k in range(TOTAL):
+            change[k] = label * p[k]
+        mixed = label * (_log_mean(pi, value, change, scratch) - loss)
+        sigma = -math.expm1(-loss)
+        kappa = 1.0 - sigma
+        _likelihoods(value, 1.0, pi, change)
+    if power != 1.0:
+        _likelihoods(value, power, pi, change)
+    return mixed, loss, -label * sigma, sigma * sigma, sigma * kappa
 
 
 @jit
-def mix_squared(label, low, high, first_row, moved, scale, largest, counted, extra, evidence, p, experts):
-    """The aggregating algorithm, on the range of labels seen before. ``change`` receives the losses at the label
-    itself, ``value`` those at the label within the range."""
-    a, value, slope, ratio, pi, change, scratch, _ = experts
-    rate = 4.0 / ((high - low) * (high - low) * largest) if high > low else 1.0
-    _mixing_weights(evidence, rate, pi, extra)
-    mixed = 0.0 if first_row else _aggregate(pi, p, low, high, rate * counted, scratch, extra)
+def _likelihoods(value, rate, pi, likelihood):
+    """e^(-rate * value), in units in which the largest is 1."""
+    least = math.inf
+    for k in range(TOTAL):
+        if pi[k] > 0.0:
+            least = min(least, value[k])
+    for k in range(TOTAL):
+        likelihood[k] = math.exp(-rate * (value[k] - least)) if pi[k] > 0.0 else 0.0
+
+
+@jit
+def mix_squared(label, low, high, first_row, moved, scale, rate, extra, p, pi, experts):
+    """The aggregating algorithm, on the range of labels seen before. ``value`` receives the losses at the label itself,
+    ``zeros`` those at the label within the range, and ``change`` the likelihoods for ``share_out``: of the latter."""
+    a, value, slope, ratio, change, scratch, inner = experts
+    mixed = 0.0 if first_row else _aggregate(pi, p, low, high, rate, scratch, extra)
     loss = 0.5 * (mixed - label) * (mixed - label)
     inside = clip(label, low, high)
-    for k in range(TOTAL):
-        value[k] = 0.5 * (p[k] - inside) * (p[k] - inside)
-        change[k] = 0.5 * (p[k] - label) * (p[k] - label)
+    least = math.inf
+    for k in range(TOTAL if extra else EXPERTS):
+        inner[k] = 0.5 * (p[k] - inside) * (p[k] - inside)
+        value[k] = 0.5 * (p[k] - label) * (p[k] - label)
         slope[k] = p[k] + moved - label
+        if pi[k] > 0.0:
+            least = min(least, inner[k])
+    for k in range(EXPERTS):
+        change[k] = -rate * (inner[k] - least)
+    exp_lanes(change, 0)
+    if extra:
+        for k in range(EXPERTS, TOTAL):
+            change[k] = math.exp(-rate * (inner[k] - least))
     decay_lanes(a, 0, ratio)
     steepness = (mixed - label) / scale if scale > 0.0 else 0.0
     return mixed, loss, mixed - label, steepness * steepness, 1.0
 
 
 @jit
-def mix_convex(step, params, label, scale, counted, cost, evidence, p, experts):
+def mix_convex(step, params, label, scale, counted, cost, evidence, p, pi, experts):
     """AdaHedge, for any other loss. ``cost``, what mixing has cost so far, sets its rate; also returns what it adds."""
-    a, value, slope, ratio, pi, change, scratch, zeros = experts
+    a, value, slope, ratio, change, scratch, zeros = experts
     rate = math.log(EXPERTS) / cost if cost > 1e-300 else math.inf
-    _mixing_weights(evidence, rate, pi, False)
+    _leading(evidence, rate, pi)
     _steps(step, params, p, label, a, value, slope, ratio)
     mixed = 0.0
     for k in range(EXPERTS):

@@ -28,6 +28,7 @@ from steelyard.kernels.experts import (
     count_losses,
     counted_weight,
     label_scales,
+    mixing_rate,
     retire_and_clip,
     set_changes,
 )
@@ -45,6 +46,7 @@ from steelyard.kernels.layout import (
     LOWEST,
     MATRICES,
     MIX_CLASSES,
+    MIX_CONVEX,
     MIX_DELTA,
     MIX_DENSE,
     MIX_INTERCEPT,
@@ -59,15 +61,17 @@ from steelyard.kernels.layout import (
     MIX_WEAK,
     MIX_WIDTH,
     MIXING_COST,
+    MIXING_RATE,
     PLAIN,
     ROW_VECTORS,
     SECOND_COLUMNS,
     SECOND_ROWS,
     SECOND_SEEN,
+    SHARES,
     SLOTS,
     TOTAL,
 )
-from steelyard.kernels.mixing import mix_convex, mix_logistic, mix_squared
+from steelyard.kernels.mixing import drop_retired, flatten, mix_convex, mix_logistic, mix_squared, share_out
 from steelyard.kernels.rows import EIGHT, ONE, ZERO, add_outputs, dense_add, fetch_ahead, sparse_add
 from steelyard.kernels.second import leave_rest, predict_second, read_row, step_second, write_row
 from steelyard.kernels.statistics import (
@@ -154,10 +158,9 @@ def learn_mixture(
         rest[4 * SLOTS : 5 * SLOTS],
         rest[5 * SLOTS : 6 * SLOTS],
         rest[6 * SLOTS : 7 * SLOTS],
-        rest[7 * SLOTS : 8 * SLOTS],
     )
     q, whole, z, first, second = vectors[1], vectors[6], vectors[7], vectors[8], vectors[9]
-    a, change, zeros, p = experts[0], experts[5], experts[7], rest[8 * SLOTS : 9 * SLOTS]
+    a, change, zeros, p = experts[0], experts[4], experts[6], rest[8 * SLOTS : 9 * SLOTS]
     out = rest[9 * SLOTS : 11 * SLOTS]
     variances, raw = rest[11 * SLOTS : 11 * SLOTS + 2], rest[11 * SLOTS + 2 : 11 * SLOTS + 4]
     grown_by = rest[11 * SLOTS + 4 : 11 * SLOTS + 6]
@@ -235,6 +238,8 @@ def learn_mixture(
         largest = max(clocks[LARGEST], counted)
         low, high = clocks[LOWEST], clocks[HIGHEST]
         first_label = intercept and clocks[MIX_ROWS] == 0.0
+        rate = mixing_rate(kind, low, high, largest)
+        last_rate = clocks[MIXING_RATE] if clocks[MIXING_RATE] > 0.0 else rate
         both = clocks[MATRICES] > 1.0
         if extra:
             write_row(data, indices, lo, hi, dense, full_order[3], n_features, intercept)
@@ -283,18 +288,23 @@ def learn_mixture(
                 a[HALF + k] = min(rates[HALF + k] * speed * h * norm2, LARGE)
 
             # every expert's step, the mixture's prediction and its loss
+            pi = sums[c, SHARES : SHARES + TOTAL]
+            if kind != MIX_CONVEX:
+                drop_retired(evidence, pi)
+                if rate < last_rate:
+                    flatten(pi, rate / last_rate)
             if kind == MIX_LOGISTIC:
                 mixed, loss, slope, steepness, curvature = mix_logistic(
-                    step, params, label, largest, extra, evidence, p, experts
+                    step, params, label, counted * rate, extra, p, pi, experts
                 )
             elif kind == MIX_SQUARED:
                 first_row = labels != PLAIN and not clocks[MIX_ROWS] > 0.0
                 mixed, loss, slope, steepness, curvature = mix_squared(
-                    label, low, high, first_row, moved, scale, largest, counted, extra, evidence, p, experts
+                    label, low, high, first_row, moved, scale, counted * rate, extra, p, pi, experts
                 )
             else:
                 mixed, loss, slope, steepness, curvature, cost = mix_convex(
-                    step, params, label, scale, counted, sums[c, MIXING_COST], evidence, p, experts
+                    step, params, label, scale, counted, sums[c, MIXING_COST], evidence, p, pi, experts
                 )
                 if h > 0.0:
                     sums[c, MIXING_COST] += cost
@@ -303,7 +313,9 @@ def learn_mixture(
             if h == 0.0:
                 continue
             slopes[c] = certify_round(sums, c, h, mixed, slope)
-            shrink = count_losses(sums, c, kind, h, counted, loss, extra, evidence, experts)
+            shrink = count_losses(sums, c, kind, h, counted, loss, extra, evidence, pi, experts)
+            if kind != MIX_CONVEX:
+                share_out(evidence, pi, change, clocks[MIX_ROWS])
             held = labels != PLAIN and kind != MIX_SQUARED and first_label  # the offset takes it
             set_changes(norm1, norm2, held, evidence, experts)
             features = (grown, curve, whole, z, first, second, offsets)
@@ -350,7 +362,7 @@ def learn_mixture(
         clocks[MIX_SEEN] = after
         clocks[MIX_ROWS] += 1.0
         clocks[LOG_WEIGHT] += logarithm
-        clocks[LARGEST] = largest
+        clocks[LARGEST], clocks[MIXING_RATE] = largest, rate
         if labels != PLAIN:
             clocks[LOWEST] = min(low, y[row]) if clocks[MIX_ROWS] > 1.0 else y[row]
             clocks[HIGHEST] = max(high, y[row]) if clocks[MIX_ROWS] > 1.0 else y[row]
