@@ -9,18 +9,82 @@ import numpy as np
 from naive import bisect
 
 
+class SecondOrder:
+    """An expert with a full matrix A, which is solved with afresh for every row."""
+
+    def __init__(self, logistic: bool, columns: int, prior: float) -> None:
+        self.logistic, self.prior = logistic, prior
+        self.A, self.x = prior * np.eye(columns + 1), np.zeros(columns + 1)
+        self.unit = np.zeros(columns)
+        self.mean, self.v, self.seen = np.zeros(columns), np.zeros(columns), 0.0
+
+    def read(self, q: np.ndarray, counted: float) -> None:
+        """Let the columns take in a row, and measure it in their units."""
+        self.seen += counted
+        away = q - self.mean
+        self.mean = self.mean + counted / self.seen * away
+        self.v = self.v + counted / self.seen * (away * (q - self.mean) - self.v)
+        for j, spread in enumerate(np.sqrt(self.v)):
+            if self.unit[j] == 0.0 and self.v[j] > 1e-24 * self.mean[j] ** 2:
+                self.unit[j] = spread
+            elif self.unit[j] > 0.0 and spread > 1.1 * self.unit[j]:
+                # the same model and the same A in the new unit; then the prior is as strong as before
+                ratio = spread / self.unit[j]
+                change = np.ones(len(self.x))
+                change[j] = ratio
+                A = self.A / np.outer(change, change)
+                told = A @ (self.x * change)
+                A[j, j] += self.prior * (1.0 - 1.0 / ratio**2)
+                self.A, self.x, self.unit[j] = A, np.linalg.solve(A, told), spread
+        scaled = np.divide(q - self.mean, self.unit, out=np.zeros_like(q), where=self.unit > 0.0)
+        self.z = np.append(scaled, 1.0)
+        self.u = np.linalg.solve(self.A, self.z)
+        self.b, self.p = self.u @ self.z, self.x @ self.z
+        self.s = np.sqrt(1.0 + np.pi * self.b / 8.0)
+
+    def step(self, y: float, offset: float, low: float, high: float, relative: float, counted: float) -> None:
+        """Learn the label."""
+        if self.logistic:
+
+            def flow(h: float) -> tuple[float, float]:
+                right = 1.0 / (1.0 + np.exp(-y * self.p / self.s))
+                wrong = 1.0 - right
+                push = h * self.b / self.s * wrong
+
+                def too_far(d: float) -> float:
+                    way = wrong**2 * d + 2 * right * wrong * math.expm1(d) + right**2 * math.expm1(2 * d) / 2
+                    return way - push
+
+                d = bisect(too_far, 0.0, push)
+                return d, right * math.expm1(d)
+
+            self.x = self.x + y * self.s * flow(relative)[0] / self.b * self.u
+            grown = flow(min(relative, counted))[1] / self.b
+        else:
+            residual = self.p + offset - y
+            inside = np.clip(self.p + offset, low, high)
+            weight = 1.0 if inside == self.p + offset else (inside - y) / residual
+            gain = weight * relative * self.b
+            self.x = self.x - residual * gain / (1.0 + gain) / self.b * self.u
+            grown = weight * counted
+        self.A = self.A + grown * np.outer(self.z, self.z)
+
+
 class NaiveMixture:
     """The self-tuning mixture in double precision: one dictionary a feature, one expert after the other."""
 
     RATES = (*np.logspace(-1.5, 1.0, 4), *np.logspace(-1.0, 1.5, 4))
 
-    def __init__(self, loss: str) -> None:
+    def __init__(self, loss: str, columns: int) -> None:
         self.loss = loss
+        priors = (3.0, min(max((columns / 60.0) ** 2, 0.03), 1.0))
+        self.second = [SecondOrder(loss == "logistic", columns, prior) for prior in priors] if columns <= 100 else []
+        self.begin = np.array([0.5 / 8] * 8 + [0.25] * 2) if self.second else np.full(8, 1.0 / 8)
+        self.pi, self.rate = self.begin, 0.0
         self.features: dict[int, dict] = {}
         self.bias = {"x": np.zeros(8), "G": 0.0, "H": 0.0}
         self.seen = self.rows = self.logs = self.mean = self.variance = 0.0
         self.largest, self.low, self.high = 0.0, 0.0, 0.0
-        self.evidence = np.zeros(8)
 
     def _meet(self, q: np.ndarray, h: float) -> dict[int, float]:
         """z of every feature in the row."""
@@ -86,11 +150,13 @@ class NaiveMixture:
         parts = [(f, q[j] if f["v"] > 0.0 else 0.0, z[j]) for j, f in known.items()] + [(bias, 1.0, 1.0)]
         p = sum(f["x"] * np.repeat([whole, value], 4) for f, whole, value in parts)
         self.logs += np.log(h)
-        counted = min(h / np.exp(self.logs / (self.rows + 1)), 10.0)
+        relative = h / np.exp(self.logs / (self.rows + 1))
+        counted = min(relative, 10.0)
         self.largest = max(self.largest, counted)
         moved, unit = 0.0, 1.0
         if not logistic:
             p = np.clip(p + self.mean, self.low, self.high) if self.rows else np.zeros(8)
+            old_mean = self.mean
             away = y - self.mean
             moved = away * h / (self.seen + h)
             self.mean += moved
@@ -104,41 +170,56 @@ class NaiveMixture:
             second.append(value / (f["v"] + f["H"]) if positive else 0.0)
         wholes, values = [whole for _, whole, _ in parts], [value for _, _, value in parts]
         norms = np.repeat([np.dot(wholes, first), np.dot(values, second)], 4)
-        a = np.array(self.RATES) * h * norms * (unit > 0.0)  # no step while all labels are equal
+        a = np.array(self.RATES) * relative * norms * (unit > 0.0)  # no step while all labels are equal
+        for expert in self.second:
+            expert.read(q, counted)
         if logistic:
-            values_k = np.logaddexp(0.0, -y * p)
-            pi = np.exp(-(self.evidence - self.evidence.min()) / self.largest)
-            pi /= pi.sum()
+            every = np.append(p, [expert.p / expert.s for expert in self.second])
+            rate = 1.0 / self.largest
+        else:
+            rest = [expert.p + old_mean for expert in self.second]
+            every = np.append(p, np.clip(rest, self.low, self.high) if self.rows else np.zeros(len(rest)))
+            width = self.high - self.low
+            rate = 4.0 / (width**2 * self.largest) if width > 0.0 else 0.0
+        if 0.0 < rate < self.rate:  # the shares of a smaller rate
+            self.pi = self.begin * (self.pi / self.begin) ** (rate / self.rate)
+            self.pi = self.pi / self.pi.sum()
+        self.rate = rate
+        pi = self.pi
+        if logistic:
+            values_k = np.logaddexp(0.0, -y * every)
             loss = -np.log(pi @ np.exp(-values_k))
-            mixed = y * (-np.log(pi @ np.exp(-values_k - y * p)) - loss)
+            mixed = y * (-np.log(pi @ np.exp(-values_k - y * every)) - loss)
             slope = -y / (1.0 + np.exp(y * p))
             c = np.array([self._flow(y * pk, ak) * -y for pk, ak in zip(p, a, strict=True)])
             sigma = -np.expm1(-loss)
             steep, curve = sigma**2, sigma * (1.0 - sigma)
+            ratio = c / slope
         else:
-            width = self.high - self.low
-            rate = 4.0 / (width**2 * self.largest) if width > 0.0 else 1.0
-            pi = np.exp(-rate * (self.evidence - self.evidence.min()))
-            pi /= pi.sum()
-            ends = [
-                -np.log(pi @ np.exp(-counted * rate * 0.5 * (p - end) ** 2)) / (counted * rate)
-                for end in (self.low, self.high)
-            ]
             mixed = 0.0 if not self.rows else self.low
             if width > 0.0:
+                ends = [
+                    -np.log(pi @ np.exp(-counted * rate * 0.5 * (every - end) ** 2)) / (counted * rate)
+                    for end in (self.low, self.high)
+                ]
                 mixed = 0.5 * (self.low + self.high) + (ends[0] - ends[1]) / width
             loss = 0.5 * (mixed - y) ** 2
-            values_k = 0.5 * (p - np.clip(y, self.low, self.high)) ** 2
-            slope = p + moved - y
-            c = slope * np.where(a > 0.0, -np.expm1(-a) / np.where(a > 0.0, a, 1.0), 1.0)
+            values_k = 0.5 * (every - np.clip(y, self.low, self.high)) ** 2
+            ratio = np.where(a > 0.0, -np.expm1(-a) / np.where(a > 0.0, a, 1.0), 1.0)
+            c = (p + moved - y) * ratio
             steep, curve = ((mixed - y) / unit) ** 2 if unit > 0.0 else 0.0, 1.0
-        ratio = c / slope if logistic else np.where(a > 0.0, -np.expm1(-a) / np.where(a > 0.0, a, 1.0), 1.0)
-        shrink = h * float(pi @ ratio)
-        self.evidence = self.evidence + counted * values_k
+        shrink = relative * float(pi[:8] @ ratio) / pi[:8].sum()
+        pi = pi * np.exp(-counted * rate * values_k)
+        t = self.rows + 3.0
+        part = 0.25 / (t * np.log(t) ** 2)
+        self.pi = (1.0 - part) * pi / pi.sum() + part * self.begin
+        low, high = (min(self.low, y), max(self.high, y)) if self.rows else (y, y)
+        for expert in self.second:
+            expert.step(y, self.mean, low, high, relative, counted)
         rates = np.array(self.RATES)
         for (f, whole, value), r1, r2 in zip(parts, first, second, strict=True):
             target = self.bias if f is bias else f
-            target["x"] = target["x"] - rates * h * c * np.repeat([r1, r2], 4)
+            target["x"] = target["x"] - rates * relative * c * np.repeat([r1, r2], 4)
             target["G"] += shrink * steep * whole**2
             target["H"] += shrink * curve * value**2
         self.seen += h

@@ -94,7 +94,7 @@ def test_the_mixture_is_what_its_formulas_say(loss, kind):
     y = np.sign(y) if loss == "logistic" else 7.0 * y + 40.0
     h = 10.0 ** rng.uniform(-1, 1.5, 120) if kind == "weights" else np.ones(120)
     trace = Mixture(loss).learn(X, y, h)
-    twin = NaiveMixture(loss)
+    twin = NaiveMixture(loss, X.shape[1])
     expected = np.array([twin.learn(*row) for row in zip(X, y, h, strict=True)])
     scale = np.abs(expected[:, 0]).max()
     np.testing.assert_allclose(trace.prediction, expected[:, 0], atol=1e-4 * scale)

@@ -132,7 +132,7 @@ class Mixture(OnlineLearner):
         models[:, width + layout.GAMMA] = models[:, width + layout.INFO] = 1.0
         parts = [np.zeros(layout.SECOND_COLUMNS * width)]
         for prior in layout.second_priors(n_features):
-            parts += [(np.eye(width) / prior).ravel(), np.zeros(2 * width)]
+            parts += [(np.eye(width) / prior).ravel(), np.zeros(width)]
         return np.concatenate([*parts, models.ravel()])
 
     def _record_arrays(self, state: MixtureState) -> list[NDArray[Any]]:
@@ -173,6 +173,7 @@ class Mixture(OnlineLearner):
         room = block.n_features if resident else longest + max(longest, int(state.clocks[layout.CENTERED]))
         room = (room + 4 * EXPERTS) // EXPERTS * EXPERTS  # with the intercept, and whole vectors
         outputs = (EXPERTS + 1) * self.n_outputs  # predictions and slopes
+        outputs += layout.SECOND_VECTORS * layout.second_width(block.n_features) if state.second.size else 0
         work = np.empty(layout.ROW_VECTORS * room + layout.EXPERT_VECTORS * layout.SLOTS + outputs)
         singles = np.zeros((1 + 2 * (self.n_outputs if resident else 1)) * room, np.float32)
         config = np.empty(layout.MIX_CONFIG_SIZE)

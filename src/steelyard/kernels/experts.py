@@ -40,12 +40,14 @@ MOST = 10.0  # the largest counted weight, in typical weights
 
 @inline_jit
 def counted_weight(clocks, h):
-    """How much a row counts in the mixture, its weight over the typical one; and the logarithm of its weight."""
+    """A row's weight over the typical one; how much it counts in the mixture, which is that or MOST; and the logarithm
+    of its weight."""
     if h > 0.0 and (h != 1.0 or clocks[LOG_WEIGHT] != 0.0):
         logarithm = math.log(h)
         typical = (clocks[LOG_WEIGHT] + logarithm) / (clocks[MIX_ROWS] + 1.0)
-        return min(math.exp(min(logarithm - typical, 3.0)), MOST), logarithm
-    return 1.0, 0.0
+        relative = math.exp(min(logarithm - typical, 690.0))
+        return relative, min(relative, MOST), logarithm
+    return 1.0, 1.0, 0.0
 
 
 @inline_jit

@@ -109,7 +109,8 @@ EXPERT_VECTORS = 12  # a, value, slope, ratio, change, room, zeros, p, four that
 
 # ``second``: what the experts of second order have learned, in vectors as wide as there are columns and the intercept,
 # filled up to a multiple of EXPERTS. After x of each output and expert come GAMMA and INFO.
-SECOND_COLUMNS = 5  # mean, variance, one over the unit, z, room
+SECOND_COLUMNS = 3  # mean, variance, one over the unit
+SECOND_VECTORS = 4  # in ``work``: z, room, and u of both
 GAMMA, INFO = range(2)
 SECOND_EXTRA = EXPERTS
 SECOND_MOST = 100  # columns

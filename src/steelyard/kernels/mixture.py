@@ -165,29 +165,30 @@ def learn_mixture(
     variances, raw = rest[11 * SLOTS : 11 * SLOTS + 2], rest[11 * SLOTS + 2 : 11 * SLOTS + 4]
     grown_by = rest[11 * SLOTS + 4 : 11 * SLOTS + 6]
     rest = rest[EXPERT_VECTORS * SLOTS :]
-    p_all, slopes = rest[: EXPERTS * sums.shape[0]], rest[EXPERTS * sums.shape[0] :]
+    p_all, slopes = rest[: EXPERTS * sums.shape[0]], rest[EXPERTS * sums.shape[0] : (EXPERTS + 1) * sums.shape[0]]
+    free = rest[(EXPERTS + 1) * sums.shape[0] :]
     zeros[:] = 0.0
     journal = (stamps, copies, copied, dual)
     records = (table, doubles, width, size, powers)
-    wide = (n_features + EXPERTS) // EXPERTS * EXPERTS
     extra = clocks[MATRICES] > 0.0
-    own = wide * (wide + 2) if extra else 0
-    wide = wide if extra else 0
-    start = SECOND_COLUMNS * wide
+    wide = (n_features + EXPERTS) // EXPERTS * EXPERTS if extra else 0
+    own, start = wide * (wide + 1), SECOND_COLUMNS * wide
     full_order = (
         orders[:wide],
         orders[wide : 2 * wide],
-        orders[2 * wide : 3 * wide],
-        orders[3 * wide : 4 * wide],
-        orders[4 * wide : start],
+        orders[2 * wide : start],
+        free[:wide],
+        free[wide : 2 * wide],
         orders[start : start + wide * wide],
-        orders[start + own - 2 * wide : start + own - wide],
-        orders[start + own - wide : start + own],
+        free[2 * wide : 3 * wide],
+        orders[start + wide * wide : start + own],
         orders[start + own : start + own + wide * wide],
-        orders[start + 2 * own - 2 * wide : start + 2 * own - wide],
-        orders[start + 2 * own - wide : start + 2 * own],
+        free[3 * wide : 4 * wide],
+        orders[start + own + wide * wide : start + 2 * own],
         orders[start + 2 * own :],
     )
+    if extra:
+        free[:] = 0.0
     priors = (config[MIX_STRONG], config[MIX_WEAK])
     if resident:
         take_all(records, vectors, singles, last, n_features)
@@ -234,7 +235,7 @@ def learn_mixture(
             v[count] = whole[count] = z[count] = 1.0
             count += 1
 
-        counted, logarithm = counted_weight(clocks, h)
+        relative, counted, logarithm = counted_weight(clocks, h)
         largest = max(clocks[LARGEST], counted)
         low, high = clocks[LOWEST], clocks[HIGHEST]
         first_label = intercept and clocks[MIX_ROWS] == 0.0
@@ -284,8 +285,8 @@ def learn_mixture(
                 clocks, kind, labels, config[MIX_DELTA], label, h, seen, intercept, first_label
             )
             for k in range(HALF):
-                a[k] = min(rates[k] * speed * h * norm1, LARGE)
-                a[HALF + k] = min(rates[HALF + k] * speed * h * norm2, LARGE)
+                a[k] = min(rates[k] * speed * relative * norm1, LARGE)
+                a[HALF + k] = min(rates[HALF + k] * speed * relative * norm2, LARGE)
 
             # every expert's step, the mixture's prediction and its loss
             pi = sums[c, SHARES : SHARES + TOTAL]
@@ -319,7 +320,7 @@ def learn_mixture(
             held = labels != PLAIN and kind != MIX_SQUARED and first_label  # the offset takes it
             set_changes(norm1, norm2, held, evidence, experts)
             features = (grown, curve, whole, z, first, second, offsets)
-            amounts = (steepness * (h * shrink), curvature * (h * shrink))
+            amounts = (steepness * (relative * shrink), curvature * (relative * shrink))
             move_lanes(features, count, table, shift, change, amounts)
             if not resident:
                 put_sums_back(records, vectors, singles, c, count)
@@ -335,7 +336,7 @@ def learn_mixture(
                     clocks[LABEL_MEAN],
                     below,
                     above,
-                    True,
+                    relative,
                     counted,
                     clocks[MIX_ROWS],
                     variances,

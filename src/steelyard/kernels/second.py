@@ -12,14 +12,15 @@ in proportion to the slope, and the way D of y p/s solves
 
     t^2 D + 2 m t (e^D - 1) + m^2 (e^(2D) - 1)/2 = h b t / s,     m = 1/(1 + e^(-y p/s)), t = 1 - m,
 
-after which x has moved by (y s D/b) P z and A by (m (e^D - 1)/b) z z^T. A row has its counted weight: see ``experts``.
+after which x has moved by (y s D/b) P z and A by (m (e^D - 1)/b) z z^T. h is the row's weight over the typical one. For
+A it counts as 10 at most, as in the mixture: a heavy row moves x as far as its weight says, but does not pin it there.
 
 After many rows the two priors make no difference any more: from then on the first expert is the second one.
 
 ``second`` is (mean, variance, inverse, z, w, P, u, g, P, u, g, models): for each column its mean, its variance, one over
-its unit, z, and room; for each expert P, of which half is kept, u = P z, and g, of which g g^T is still to be taken off
-P: that waits for the next row, which reads P anyway. ``models`` has, for each output and expert, x and then GAMMA and
-INFO.
+its unit, and for the row at hand z, and room; for each expert P, of which half is kept, u = P z, and g, of which g g^T
+is still to be taken off P: that waits for the next row, which reads P anyway. ``models`` has, for each output and
+expert, x and then GAMMA and INFO.
 """
 
 from __future__ import annotations
@@ -283,27 +284,29 @@ def _way(m, t, push):
 
 
 @jit
-def _logistic_step(p, b, label, h):
-    """(step, grown): x moves by step * u, and what is known along z grows by 1 + grown."""
+def _logistic_step(p, b, label, h, counted):
+    """(step, grown): x moves by step * u, and what is known along z grows by 1 + grown; h counts for A as ``counted``."""
     s = math.sqrt(1.0 + _MODERATION * b)
     margin = label * p / s
     e = math.exp(-abs(margin))
     m, t = (1.0 / (1.0 + e), e / (1.0 + e)) if margin > 0.0 else (e / (1.0 + e), 1.0 / (1.0 + e))
-    d = _way(m, t, h * b / s * t)
-    return label * s * d / b, m * math.expm1(d)
+    d = _way(m, t, min(h * b, 1e300) / s * t)
+    step = label * s * d / b
+    if h > counted:
+        d = _way(m, t, counted * b / s * t)
+    return step, m * math.expm1(d)
 
 
 @jit
-def _squared_step(p, b, label, offset, low, high, clipping, h):
+def _squared_step(p, b, label, offset, low, high, h, counted):
     """The same for the squared loss; ``offset``, ``low`` and ``high`` have taken the label in."""
     whole = p + offset
     weight = 1.0
-    if clipping:
-        inside = clip(whole, low, high)
-        if inside != whole:
-            weight = (inside - label) / (whole - label)
-    grown = min(weight * h * b, _MOST)
-    return -(whole - label) * (grown / (1.0 + grown)) / b, grown
+    inside = clip(whole, low, high)
+    if inside != whole:
+        weight = (inside - label) / (whole - label)
+    gain = min(weight * h * b, 1e300)
+    return -(whole - label) * (gain / (1.0 + gain)) / b, weight * counted * b
 
 
 @jit
@@ -317,7 +320,7 @@ def _calibrate(models, at, p, label, rows):
 
 
 @inline_jit
-def step_second(second, c, both, logistic, label, offset, low, high, clipping, h, rows, variances, raw, evidence, grown):
+def step_second(second, c, both, logistic, label, offset, low, high, h, counted, rows, variances, raw, evidence, grown):
     """Let both learn a label of an output; ``grown`` receives what P is to grow by, summed over the outputs."""
     z, models = second[3], second[11]
     width = z.size
@@ -328,9 +331,9 @@ def step_second(second, c, both, logistic, label, offset, low, high, clipping, h
         at = (2 * int(c) + expert) * (width + SECOND_EXTRA)
         if logistic:
             _calibrate(models, at + width, raw[expert], label, rows)
-            step, more = _logistic_step(raw[expert], b, label, h)
+            step, more = _logistic_step(raw[expert], b, label, h, counted)
         else:
-            step, more = _squared_step(raw[expert], b, label, offset, low, high, clipping, h)
+            step, more = _squared_step(raw[expert], b, label, offset, low, high, h, counted)
         grown[expert] += min(more, _MOST)
         u = second[6] if expert == 0 else second[9]
         _add(models[at : at + width], u, step)
