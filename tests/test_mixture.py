@@ -441,7 +441,7 @@ def test_predictions_stay_among_the_labels_seen():
 def test_misuse_is_named():
     with pytest.raises(ValueError, match="not learned anything"):
         Mixture().bank()
-    with pytest.raises(ValueError, match="keeps no certificate"):
+    with pytest.raises(ValueError, match="not learned anything"):
         Mixture().certify()
     with pytest.raises(ValueError, match="nan in row 1, column 0"):
         Mixture().learn([[1.0], [np.nan]], [1.0, -1.0])
