@@ -153,7 +153,8 @@ class Certificate:
         if not self.rounds:
             return "nothing learned yet"
         scaled = self.scale is not None if scaled is None else scaled
-        gap = self.regret_bound(radius=radius, scaled=scaled) / self.weight
+        bound = self.regret_bound(radius=radius, scaled=scaled)
+        gap = _or_infinite(bound / self.weight) if self.weight > 0.0 else np.inf  # a window may lose its weight
         which = f"every linear model of norm <= {radius:g}{' in scaled columns' if scaled else ''}"
         loss = f"{self.rounds} rounds, average loss {self.average_loss:.4g}"
         if gap < 0.0:
