@@ -211,6 +211,7 @@ def test_certificates_say_what_they_cannot_do():
         ((), {"radius": -1.0}, "radius must be a finite number"),
         ((), {"radius": np.nan}, "radius must be a finite number"),
         (([1.0, np.nan],), {}, "u and its intercept must be finite"),
+        ((np.ones(2), [1.0, 2.0]), {}, "intercept must be one number, got 2"),
         ((np.ones(2),), {"scaled": True}, "scaled=True belongs to a radius"),
     ]:
         with pytest.raises(ValueError, match=message):
@@ -296,6 +297,7 @@ def test_models_without_a_rate_always_have_one(asked):
     model = OnlineClassifier(certificate=asked, random_state=0, passes=2).fit(X, X[:, 0] > 0)
     assert model.certificate_.rounds == 400
     assert model.certificate_.average_loss == pytest.approx(np.mean(model.pass_losses_))
+    assert model.certificate_.norm(model.coef_, model.intercept_, scaled=True) > 0.0
     many = OnlineClassifier("hinge", certificate=asked).fit(X, np.digitize(X[:, 0], [-0.5, 0.5]))
     assert [certificate.rounds for certificate in many.certificate_] == [200, 200, 200]
     regressor = OnlineRegressor(certificate=asked)

@@ -85,7 +85,12 @@ class Certificate:
         return self.total_loss / self.weight if self.weight > 0.0 else float("nan")
 
     def regret_bound(
-        self, u: ArrayLike | None = None, intercept: float = 0.0, *, radius: float | None = None, scaled: bool = False
+        self,
+        u: ArrayLike | None = None,
+        intercept: ArrayLike = 0.0,
+        *,
+        radius: float | None = None,
+        scaled: bool = False,
     ) -> float:
         """An upper bound on the regret against the comparator ``u``, or against all of norm up to ``radius``.
 
@@ -106,7 +111,7 @@ class Certificate:
         with np.errstate(over="ignore", invalid="ignore"):
             return _or_infinite(self.fenchel - float(self.dual[used] @ comparator[used]))
 
-    def norm(self, coef: ArrayLike, intercept: float = 0.0, *, scaled: bool = False) -> float:
+    def norm(self, coef: ArrayLike, intercept: ArrayLike = 0.0, *, scaled: bool = False) -> float:
         """The norm of a model, in the sense of ``regret_bound(radius=...)``; with ``scaled``, of scaled columns."""
         model = self._comparator(coef, intercept)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -132,12 +137,15 @@ class Certificate:
         least = np.maximum(LEAST_SCALE, LEAST_SPREAD * np.abs(center))
         return np.where(np.isnan(self.scale[:-1]), np.inf, np.maximum(self.scale[:-1], least)), center
 
-    def _comparator(self, u: Any, intercept: float) -> Array:
+    def _comparator(self, u: Any, intercept: ArrayLike) -> Array:
         """A model as one vector, the intercept last, if it is one that the certificate speaks of."""
-        comparator = np.append(np.asarray(u, dtype=np.float64).ravel(), float(intercept))
+        constant = np.asarray(intercept, dtype=np.float64).ravel()  # an estimator's intercept_ has one entry
+        if constant.size != 1:
+            raise ValueError(f"intercept must be one number, got {constant.size}: a certificate is about one class")
+        comparator = np.append(np.asarray(u, dtype=np.float64).ravel(), constant)
         if comparator.size != self.dual.size:
             raise ValueError(f"u has {comparator.size - 1} entries, but the learner has {self.dual.size - 1} features")
-        if intercept != 0.0 and not self.fit_intercept:
+        if comparator[-1] != 0.0 and not self.fit_intercept:
             raise ValueError("the learner has no intercept, so its certificate says nothing of comparators with one")
         if not np.isfinite(comparator).all():
             raise ValueError("u and its intercept must be finite")
@@ -145,8 +153,8 @@ class Certificate:
 
     def best_loss_lower_bound(self, radius: float, *, scaled: bool = False) -> float:
         """No model of norm up to ``radius`` has a smaller total loss on what was learned."""
-        bound = self.regret_bound(radius=radius, scaled=scaled)
-        return self.total_loss - bound if np.isfinite(bound) and np.isfinite(self.total_loss) else -np.inf
+        least = self.total_loss - self.regret_bound(radius=radius, scaled=scaled)
+        return least if np.isfinite(least) else -np.inf
 
     def summary(self, radius: float = 1.0, *, scaled: bool | None = None) -> str:
         """One line for people; in scaled columns where the learner knows their scale, unless told otherwise."""
