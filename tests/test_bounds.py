@@ -215,3 +215,17 @@ def test_scales_of_learners_and_of_sums():
     both = parts[0] + parts[1]
     np.testing.assert_allclose(both.center, [*rows.mean(axis=0), 0.0], rtol=1e-6)
     np.testing.assert_allclose(both.scale, [*rows.std(axis=0), 1.0], rtol=0.1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**9), loss=st.sampled_from(["logistic", "squared", "absolute", "hinge"]))
+def test_the_guarantee_is_one_in_true_weights_while_the_typical_weight_does_not_rise(seed, loss):
+    """docs/theory.md: at most the first weight times the bound in counted weights."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(80, 2)) * 10.0 ** rng.uniform(-1, 1, 2)
+    y = np.sign(X[:, 0] + rng.normal(size=80)) if loss in ("logistic", "hinge") else X[:, 0] + rng.normal(size=80)
+    weight = np.sort(rng.exponential(size=80) ** rng.uniform(0.0, 3.0))[::-1] + 1e-3
+    mixture = Mixture(loss)
+    total = float(weight @ mixture.learn(X, y, weight).loss)
+    best = weight.sum() * min(expert.loss for expert in mixture.bank())
+    assert total - best <= weight[0] * mixture.regret_bound() + 1e-9 * (total + best)
