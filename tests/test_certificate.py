@@ -209,6 +209,10 @@ def test_certificates_say_what_they_cannot_do():
         ((np.ones(3),), {}, "u has 3 entries, but the learner has 2 features"),
         ((np.ones(2), 1.0), {}, "has no intercept"),
         ((), {"radius": -1.0}, "radius must be a finite number"),
+        ((), {"radius": np.nan}, "radius must be a finite number"),
+        (([1.0, np.nan],), {}, "u and its intercept must be finite"),
+        ((np.ones(2), [1.0, 2.0]), {}, "intercept must be one number, got 2"),
+        ((np.ones(2),), {"scaled": True}, "scaled=True belongs to a radius"),
     ]:
         with pytest.raises(ValueError, match=message):
             certificate.regret_bound(*arguments, **options)
@@ -282,9 +286,38 @@ def test_estimators_have_certificates():
     regressor = OnlineRegressor(certificate=True, eta0=1.0)
     regressor.partial_fit(X[:100], X[:100, 0]).partial_fit(X[100:], X[100:, 0])
     assert regressor.certificate_.rounds == 200
-    for model in (OnlineClassifier(eta0=1.0), OnlineClassifier()):
-        with pytest.raises(AttributeError, match="certificate=True"):
-            model.fit(X, X[:, 0] > 0).certificate_  # noqa: B018
+    with pytest.raises(AttributeError, match="certificate=True keeps one"):
+        OnlineClassifier(eta0=1.0).fit(X, X[:, 0] > 0).certificate_  # noqa: B018
+
+
+@pytest.mark.parametrize("asked", [None, True, False])
+def test_models_without_a_rate_always_have_one(asked):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    model = OnlineClassifier(certificate=asked, random_state=0, passes=2).fit(X, X[:, 0] > 0)
+    assert model.certificate_.rounds == 400
+    assert model.certificate_.average_loss == pytest.approx(np.mean(model.pass_losses_))
+    assert model.certificate_.norm(model.coef_, model.intercept_, scaled=True) > 0.0
+    many = OnlineClassifier("hinge", certificate=asked).fit(X, np.digitize(X[:, 0], [-0.5, 0.5]))
+    assert [certificate.rounds for certificate in many.certificate_] == [200, 200, 200]
+    regressor = OnlineRegressor(certificate=asked)
+    regressor.partial_fit(X[:100], X[:100, 0]).partial_fit(X[100:], X[100:, 0])
+    assert regressor.certificate_.rounds == 200
+    assert regressor.certificate_.average_loss == pytest.approx(regressor.progressive_loss_)
+
+
+@pytest.mark.parametrize("display", ["diagram", "text"])
+def test_a_model_without_one_has_no_such_attribute(display):
+    import sklearn
+
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    for options, has in [({}, True), ({"eta0": 1.0}, False), ({"eta0": 1.0, "certificate": True}, True)]:
+        model = OnlineClassifier(**options).fit(X, X[:, 0] > 0)
+        with sklearn.config_context(display=display):
+            shown = model._repr_mimebundle_()
+        assert ("text/html" in shown) == (display == "diagram")
+        assert hasattr(model, "certificate_") == has
+        assert all(isinstance(name, str) for name in dir(model))
 
 
 # ------------------------------------------------------------------- the paper's own form, and the guard
@@ -361,14 +394,42 @@ def test_the_certify_command(tmp_path, capsys):
     assert cli.main(arguments) == 0
     text = capsys.readouterr().out
     assert text.count("best in hindsight") == 4
-    rows = [line.split("|") for line in text.splitlines() if re.match(r"\| +(linearized|aprox|iwa|proximal)", line)]
-    assert len(rows) == 16
+    rows = [
+        line.split("|") for line in text.splitlines() if re.match(r"\| +(linearized|aprox|iwa|proximal|auto) ", line)
+    ]
+    assert len(rows) == 20
     for row in rows:
         assert float(row[3]) <= float(row[4])  # true regret and certified bound
     for block in range(4):
-        bounds = {row[1].strip(): float(row[4]) for row in rows[4 * block : 4 * block + 4]}
+        bounds = {row[1].strip(): float(row[4]) for row in rows[5 * block : 5 * block + 5]}
         assert bounds["proximal"] <= bounds["linearized"]
+        assert "auto" in bounds
     assert (tmp_path / "figures" / "regret-breast_cancer-10.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "expected"),
+    [
+        (
+            "1 2",
+            [],
+            r"certified: the average loss is within \d\.\d+ of .* norm <= \d\.\d+ in scaled columns \(as large as",
+        ),
+        ("1 2 3", ["--task", "classification"], r"certified: the average loss is within .* no class's weights have a"),
+        ("1 2", ["--passes", "2"], r"certified: the average loss over all passes is within"),
+        ("1 2", ["--eta0", "1"], None),
+    ],
+)
+def test_learn_prints_what_is_certified(labels, options, expected, tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    names = labels.split()
+    lines = [f"{names[int(abs(v) * 1.5) % len(names)]} 1:{v:.4f} 2:{rng.normal():.4f}\n" for v in rng.normal(size=500)]
+    (tmp_path / "mine").write_text("".join(lines))
+    assert cli.main(["learn", str(tmp_path / "mine"), *options]) == 0
+    found = re.findall("^certified.*$", capsys.readouterr().out, re.MULTILINE)
+    assert len(found) == (expected is not None)
+    if expected:
+        assert re.match(expected, found[0])
 
 
 def test_certify_takes_files_and_the_guard(tmp_path, capsys):

@@ -225,7 +225,6 @@ def test_a_users_loss_in_an_estimator():
         (OnlineClassifier(update="sgd"), [0, 1, 0, 1], "unknown update 'sgd'"),
         (OnlineClassifier(eta0="best"), [0, 1, 0, 1], "eta0 must be 'auto' or a positive number, got 'best'"),
         (OnlineClassifier(update="proximal"), [0, 1, 0, 1], "update='proximal' needs a learning rate, eta0=1.0 for"),
-        (OnlineRegressor(certificate=True), [0, 1, 0, 1], "certificate=True needs a learning rate"),
         (OnlineClassifier(passes=0), [0, 1, 0, 1], "passes must be an integer of at least 1, got 0"),
         (OnlineClassifier(class_weight="even"), [0, 1, 0, 1], "class_weight must be a dict, 'balanced' or None"),
         (OnlineClassifier(class_weight={7: 2.0}), [0, 1, 0, 1], "class_weight names 7, not one of the classes"),
@@ -448,7 +447,7 @@ def test_models_can_be_displayed(estimator, cancer):
         assert type(each).__name__ in each._repr_html_()
         for name in dir(each):
             hasattr(each, name)
-    assert hasattr(model, "certificate_") == (model.learner_.certificate)
+    assert hasattr(model, "certificate_") == (model.eta0 == "auto" or model.learner_.certificate)
     assert hasattr(model, "bank_") == (model.eta0 == "auto")
 
 

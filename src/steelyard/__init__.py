@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from steelyard import losses as losses
     from steelyard.bank import Bank as Bank
     from steelyard.certificate import Certificate as Certificate
-    from steelyard.certificate import PaperBound as PaperBound
-    from steelyard.certificate import paper_bound as paper_bound
     from steelyard.comparator import Hindsight as Hindsight
     from steelyard.comparator import hindsight as hindsight
     from steelyard.data.checks import DataError as DataError
@@ -36,6 +34,8 @@ if TYPE_CHECKING:
     from steelyard.mixture import Mixture as Mixture
     from steelyard.mixture import MixtureState as MixtureState
     from steelyard.online import Trace as Trace
+    from steelyard.paperbound import PaperBound as PaperBound
+    from steelyard.paperbound import paper_bound as paper_bound
     from steelyard.updates import step as step
 
 _HOME = {
@@ -52,13 +52,13 @@ _HOME = {
     "MixtureState": "mixture",
     "OnlineClassifier": "estimators",
     "OnlineRegressor": "estimators",
-    "PaperBound": "certificate",
+    "PaperBound": "paperbound",
     "State": "ftrl",
     "SweepResult": "experiments.sweep",
     "Trace": "online",
     "get_loss": "losses",
     "hindsight": "comparator",
-    "paper_bound": "certificate",
+    "paper_bound": "paperbound",
     "read_libsvm": "data.libsvm",
     "scan_libsvm": "data.libsvm",
     "step": "updates",

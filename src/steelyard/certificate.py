@@ -6,7 +6,7 @@ For any comparator u, with z_t = h_t c_t q_t, the conjugate inequality of each r
     C_T = sum h_t (loss_t(p_t) + conjugate_t(c_t)),   Z_T = sum z_t.
 
 It is the paper's Theorem 2.2, telescoped. It holds for every update, schedule, metric, center and sequence of data,
-since it asks nothing of how p_t and c_t were chosen, and it needs no second look at the data.
+and for a mixture, since it asks nothing of how p_t and c_t were chosen, and it needs no second look at the data.
 """
 
 from __future__ import annotations
@@ -18,6 +18,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from steelyard.losses import Array
+
+LEAST_SPREAD = 1e-6
+"""Of a column's center: a column that varies less counts as if it varied that much. So the rounding of Z_j, which is in
+proportion to the center, is divided by 1e-6 of it at most, and a constant column needs no rule of its own."""
+LEAST_SCALE = 1e-290
+"""Of any column: a mixture takes smaller values for zero."""
 
 
 @dataclass(frozen=True)
@@ -32,12 +38,22 @@ class Certificate:
     delta, negative_deltas : the sum of delta_t, by which the surrogate slopes beat the gradients in the paper's bound,
         and how many are negative; known for center "origin" and the scalar metric without a ball
     guarded : how often ``guard=True`` took another slope than the update's
-    scale, center : of every column, the intercept's last, where the learner knows them: what ``scaled`` norms measure in
+    scale, center : of every column, the intercept's last (1 and 0), where the learner knows them: of a mixture the
+        spread of the column and its mean (0 where it is not centered), under the diagonal metric the largest
+        magnitude and 0. They are what ``scaled`` norms measure in
+
+    A ball of models is measured in one of two norms. The plain one is sqrt(sum u_j^2 + b^2), b the intercept where one
+    is learned. The scaled one is that of the same model written for the columns (q_j - center_j)/scale_j, which does
+    not depend on the units of the columns: sqrt(sum (scale_j u_j)^2 + (b + sum center_j u_j)^2). A bound holds for all
+    models at once, so it holds whatever numbers stand in ``scale`` and ``center``.
+
+    ``later - earlier`` is the certificate of the rounds between two of one learner, ``one + other`` that of two streams
+    together.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from steelyard import Learner
+    >>> from steelyard import Learner, Mixture
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(1000, 3))
     >>> y = np.sign(X @ [1.0, -2.0, 0.5])
@@ -45,6 +61,10 @@ class Certificate:
     >>> _ = learner.learn(X, y)
     >>> print(learner.certify().summary(radius=3))
     1000 rounds, average loss 0.271: within 0.08815 a round of every linear model of norm <= 3
+    >>> mixture = Mixture("logistic")
+    >>> _ = mixture.learn(X * [1e-3, 1.0, 1e6] + [0.0, 50.0, 0.0], y)
+    >>> print(mixture.certify().summary(radius=6))
+    1000 rounds, average loss 0.09925: within 0.0485 a round of every linear model of norm <= 6 in scaled columns
     """
 
     rounds: int
@@ -64,129 +84,162 @@ class Certificate:
         """The progressive loss."""
         return self.total_loss / self.weight if self.weight > 0.0 else float("nan")
 
-    def regret_bound(self, u: ArrayLike | None = None, intercept: float = 0.0, *, radius: float | None = None) -> float:
+    def regret_bound(
+        self,
+        u: ArrayLike | None = None,
+        intercept: ArrayLike = 0.0,
+        *,
+        radius: float | None = None,
+        scaled: bool = False,
+    ) -> float:
         """An upper bound on the regret against the comparator ``u``, or against all of norm up to ``radius``.
 
         ``u`` is in the coordinates of ``coef_``, ``intercept`` is its constant. The norm of a ball includes the
-        intercept where one is learned.
+        intercept where one is learned; with ``scaled`` it is that of :meth:`norm` with ``scaled``. The bound is inf
+        where a float cannot hold it.
         """
         if (u is None) == (radius is None):
             raise ValueError("give a comparator u, or a radius, and not both")
         if radius is not None:
             if not 0.0 <= radius < np.inf:
                 raise ValueError(f"radius must be a finite number >= 0, got {radius}")
-            with np.errstate(over="ignore"):  # an infinite bound is a bound
-                return self.fenchel + radius * float(np.linalg.norm(self.dual))
-        comparator = np.asarray(u, dtype=np.float64).ravel()
-        if comparator.size != self.dual.size - 1:
-            raise ValueError(f"u has {comparator.size} entries, but the learner has {self.dual.size - 1} features")
-        if intercept != 0.0 and not self.fit_intercept:
+            return _or_infinite(self.fenchel + float(radius) * self.dual_norm(scaled=scaled))
+        if scaled:
+            raise ValueError("scaled=True belongs to a radius: u is in the coordinates of coef_")
+        comparator = self._comparator(u, intercept)
+        used = comparator != 0.0  # what u does not use cannot make its bound infinite
+        with np.errstate(over="ignore", invalid="ignore"):
+            return _or_infinite(self.fenchel - float(self.dual[used] @ comparator[used]))
+
+    def norm(self, coef: ArrayLike, intercept: ArrayLike = 0.0, *, scaled: bool = False) -> float:
+        """The norm of a model, in the sense of ``regret_bound(radius=...)``; with ``scaled``, of scaled columns."""
+        model = self._comparator(coef, intercept)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if scaled:
+                scale, center = self._columns()
+                model[-1] += center @ model[:-1]
+                model[:-1] *= np.where(model[:-1] == 0.0, 1.0, scale)
+            return _norm(model)
+
+    def dual_norm(self, *, scaled: bool = False) -> float:
+        """The largest <Z_T, u> over all models of norm 1: by how much the bound grows with the radius."""
+        if not scaled:
+            return _norm(self.dual)
+        scale, center = self._columns()
+        with np.errstate(over="ignore", invalid="ignore"):
+            return _norm(np.append((self.dual[:-1] - center * self.dual[-1]) / scale, self.dual[-1]))
+
+    def _columns(self) -> tuple[Array, Array]:
+        """Scale and center of every column but the intercept's: positive, and finite or (never used) infinite."""
+        if self.scale is None or self.center is None:
+            raise ValueError("the learner does not know the scale of its columns: leave out scaled=True")
+        center = np.where(np.isfinite(self.center[:-1]) & self.fit_intercept, self.center[:-1], 0.0)
+        least = np.maximum(LEAST_SCALE, LEAST_SPREAD * np.abs(center))
+        return np.where(np.isnan(self.scale[:-1]), np.inf, np.maximum(self.scale[:-1], least)), center
+
+    def _comparator(self, u: Any, intercept: ArrayLike) -> Array:
+        """A model as one vector, the intercept last, if it is one that the certificate speaks of."""
+        constant = np.asarray(intercept, dtype=np.float64).ravel()  # an estimator's intercept_ has one entry
+        if constant.size != 1:
+            raise ValueError(f"intercept must be one number, got {constant.size}: a certificate is about one class")
+        comparator = np.append(np.asarray(u, dtype=np.float64).ravel(), constant)
+        if comparator.size != self.dual.size:
+            raise ValueError(f"u has {comparator.size - 1} entries, but the learner has {self.dual.size - 1} features")
+        if comparator[-1] != 0.0 and not self.fit_intercept:
             raise ValueError("the learner has no intercept, so its certificate says nothing of comparators with one")
-        return self.fenchel - float(self.dual[:-1] @ comparator) - float(self.dual[-1]) * intercept
+        if not np.isfinite(comparator).all():
+            raise ValueError("u and its intercept must be finite")
+        return comparator
 
-    def best_loss_lower_bound(self, radius: float) -> float:
+    def best_loss_lower_bound(self, radius: float, *, scaled: bool = False) -> float:
         """No model of norm up to ``radius`` has a smaller total loss on what was learned."""
-        return self.total_loss - self.regret_bound(radius=radius)
+        least = self.total_loss - self.regret_bound(radius=radius, scaled=scaled)
+        return least if np.isfinite(least) else -np.inf
 
-    def summary(self, radius: float = 1.0) -> str:
-        """One line for people."""
+    def summary(self, radius: float = 1.0, *, scaled: bool | None = None) -> str:
+        """One line for people; in scaled columns where the learner knows their scale, unless told otherwise."""
         if not self.rounds:
             return "nothing learned yet"
-        gap = self.regret_bound(radius=radius) / self.weight
+        scaled = self.scale is not None if scaled is None else scaled
+        bound = self.regret_bound(radius=radius, scaled=scaled)
+        gap = _or_infinite(bound / self.weight) if self.weight > 0.0 else np.inf  # a window may lose its weight
+        which = f"every linear model of norm <= {radius:g}{' in scaled columns' if scaled else ''}"
+        loss = f"{self.rounds} rounds, average loss {self.average_loss:.4g}"
+        if gap < 0.0:
+            return f"{loss}: better by {-gap:.4g} a round, or more, than {which}"
         little = "" if gap < self.average_loss else " (above the average loss itself, it says little)"
-        return (
-            f"{self.rounds} rounds, average loss {self.average_loss:.4g}: within {gap:.4g} a round of every linear "
-            f"model of norm <= {radius:g}{little}"
-        )
+        return f"{loss}: within {gap:.4g} a round of {which}{little}"
 
     def __repr__(self) -> str:
         return f"<Certificate: {self.summary()}>"
 
     def __add__(self, other: Any) -> Certificate:
-        """The certificate of two consecutive streams, whoever learned them."""
+        """The certificate of two consecutive streams, whoever learned them.
+
+        Scales and centers are those of both streams together, as far as the learners know them.
+        """
         if not isinstance(other, Certificate):
             return NotImplemented
+        self._check_fits(other, "do not add up")
+        scale, center = self._pooled(other)
+        return self._combined(other, 1, scale, center)
+
+    def __sub__(self, earlier: Any) -> Certificate:
+        """The certificate of the rounds that a learner learned after an earlier certificate of its own.
+
+        The sums are subtracted, so their rounding stays: it is relative to all that was learned, not to these rounds.
+        """
+        if not isinstance(earlier, Certificate):
+            return NotImplemented
+        self._check_fits(earlier, "cannot be subtracted")
+        if self.rounds < earlier.rounds or self.weight < earlier.weight:
+            raise ValueError(
+                f"a certificate of {self.rounds} rounds does not contain one of {earlier.rounds}: the later one, of "
+                "the same learner, comes first"
+            )
+        return self._combined(earlier, -1, self.scale, self.center)
+
+    def _check_fits(self, other: Certificate, what: str) -> None:
         if self.dual.size != other.dual.size or self.fit_intercept != other.fit_intercept:
-            raise ValueError("certificates of learners with different features do not add up")
+            raise ValueError(f"certificates of learners with different features {what}")
+
+    def _combined(self, other: Certificate, sign: int, scale: Array | None, center: Array | None) -> Certificate:
         known = self.delta is not None and other.delta is not None
-        return Certificate(
-            self.rounds + other.rounds,
-            self.weight + other.weight,
-            self.total_loss + other.total_loss,
-            self.fenchel + other.fenchel,
-            self.dual + other.dual,
-            self.fit_intercept,
-            (self.delta or 0.0) + (other.delta or 0.0) if known else None,
-            (self.negative_deltas or 0) + (other.negative_deltas or 0) if known else None,
-            self.guarded + other.guarded,
-        )
+        with np.errstate(over="ignore", invalid="ignore"):
+            return Certificate(
+                self.rounds + sign * other.rounds,
+                self.weight + sign * other.weight,
+                _or_infinite(self.total_loss + sign * other.total_loss),
+                _or_infinite(self.fenchel + sign * other.fenchel),
+                self.dual + sign * other.dual,
+                self.fit_intercept,
+                (self.delta or 0.0) + sign * (other.delta or 0.0) if known else None,
+                (self.negative_deltas or 0) + sign * (other.negative_deltas or 0) if known else None,
+                self.guarded + sign * other.guarded,
+                scale,
+                center,
+            )
+
+    def _pooled(self, other: Certificate) -> tuple[Array | None, Array | None]:
+        """The center and spread of two streams' columns together; nothing, where one of them does not know."""
+        if self.scale is None or self.center is None or other.scale is None or other.center is None:
+            return None, None
+        total = self.weight + other.weight
+        share = self.weight / total if 0.0 < total < np.inf else 0.5
+        with np.errstate(over="ignore", invalid="ignore"):
+            between = np.sqrt(share * (1.0 - share)) * (self.center - other.center)
+            within = np.hypot(np.sqrt(share) * self.scale, np.sqrt(1.0 - share) * other.scale)
+            return np.hypot(within, between), share * self.center + (1.0 - share) * other.center
 
 
-@dataclass(frozen=True)
-class PaperBound:
-    """The paper's Theorem 2.2, term by term.
-
-    Regret_T(u) <= psi_(T+1)(u) - min psi_1 + sum_t terms_t + last, where
-
-        terms_t = psi*_(t+1)(theta_t - g_t) - psi*_t(theta_t) + <x_t, g_t> - delta_t
-        last    = F_(T+1)(x_(T+1)) - F_(T+1)(u)
-
-    The conjugates are those of the regularizers restricted to the feasible set, and min psi_1 is 0.
-    """
-
-    regularizer: float
-    terms: Array
-    delta: Array
-    last: float
-
-    @property
-    def total(self) -> float:
-        """The bound: equal to ``Certificate.regret_bound(u)`` to rounding."""
-        return self.regularizer + float(self.terms.sum()) + self.last
+def _norm(x: Array) -> float:
+    """The Euclidean norm, whatever the squares do; inf where it is not known."""
+    largest = float(np.abs(x).max(initial=0.0))
+    if largest == 0.0:
+        return 0.0
+    return largest * float(np.linalg.norm(x / largest)) if largest < np.inf else np.inf
 
 
-def paper_bound(
-    X: Any, y: Any, u: ArrayLike, intercept: float = 0.0, *, sample_weight: Any = None, **options: Any
-) -> tuple[PaperBound, Certificate]:
-    """Run a learner row by row and keep every term of the paper's bound against ``u``; for small data.
-
-    ``options`` are those of :class:`Learner`, with center "origin" and the scalar metric (the paper's), and with
-    ``radius`` for a ball. Returns the terms, and the learner's own certificate.
-    """
-    from steelyard.learner import Learner
-    from steelyard.updates import evaluate
-
-    if options.get("guard"):
-        raise ValueError("paper_bound runs the update's own slopes, without the guard")
-    learner = Learner(center="origin", metric="scalar", certificate=True, **options)
-    X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    radius = np.inf if learner.regularizer.radius is None else learner.regularizer.radius
-    theta, lam = np.zeros(X.shape[1] + 1), 1.0 / learner.regularizer.eta0
-
-    def dual_regularizer(theta: Array, lam: float) -> float:
-        norm = float(np.linalg.norm(theta))
-        return norm * norm / (2.0 * lam) if norm <= lam * radius else radius * norm - lam * radius * radius / 2.0
-
-    terms, deltas = [], []
-    for i in np.flatnonzero(weight > 0.0):
-        q, h = np.append(X[i], float(learner.fit_intercept)), float(weight[i])
-        p = float(learner.learn(X[i : i + 1], y[i : i + 1], weight[i : i + 1]).prediction[0])
-        assert learner.state is not None
-        after_theta, after = learner.state.table.copy(), float(learner.lam()[0])
-        slope = evaluate(learner.loss, "linearized", p, y[i], 0.0)[1]
-        g = h * slope * q
-        c = evaluate(learner.loss, learner.update, p, y[i], h * float(q @ q) / lam)[2]
-        if radius < np.inf and q.any():  # a step in a ball is found numerically: it is read off theta
-            c = float(np.clip((theta - after_theta) @ q / (h * float(q @ q)), min(0.0, slope), max(0.0, slope)))
-        surrogate = float(learner.loss.conjugate(c, y[i]))
-        h_of_g = dual_regularizer(theta - g, after) + h * float(learner.loss.conjugate(slope, y[i]))
-        h_of_z = dual_regularizer(after_theta, after) + h * surrogate
-        deltas.append(h_of_g - h_of_z)
-        linear = dual_regularizer(theta - g, after) - dual_regularizer(theta, lam) + p * h * slope
-        terms.append(linear - deltas[-1])
-        theta, lam = after_theta, after
-    comparator = np.append(np.asarray(u, dtype=np.float64).ravel(), intercept)
-    norm2 = 0.5 * lam * float(comparator @ comparator)
-    last = -dual_regularizer(theta, lam) - (norm2 - float(theta @ comparator))
-    return PaperBound(norm2, np.array(terms), np.array(deltas), last), learner.certify()
+def _or_infinite(bound: float) -> float:
+    """A sum that left the range of floats, in whichever direction, bounds nothing."""
+    return bound if np.isfinite(bound) else np.inf

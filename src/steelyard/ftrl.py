@@ -217,6 +217,10 @@ class Ftrl(OnlineLearner):
                 dual = np.divide(dual, table[:, 0], out=np.zeros_like(dual), where=table[:, 0] > 0.0)
         else:
             dual = state.dual.reshape(-1, self.n_outputs)[:, k].copy()
+        scale = None
+        if r.metric == "diagonal":  # the table has 1/s^2
+            inverse = state.table.reshape(-1, self._record)[:, 0]
+            scale = np.divide(1.0, np.sqrt(inverse), out=np.zeros_like(inverse), where=inverse > 0.0)
         sums = state.sums[k]
         known = r.center == "origin" and r.metric == "scalar" and r.radius is None
         return Certificate(
@@ -229,4 +233,6 @@ class Ftrl(OnlineLearner):
             delta=float(sums[layout.DELTA]) if known else None,
             negative_deltas=int(sums[layout.NEGATIVE]) if known else None,
             guarded=int(sums[layout.GUARDED]),
+            scale=scale,
+            center=None if scale is None else np.zeros_like(scale),
         )

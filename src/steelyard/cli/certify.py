@@ -15,8 +15,9 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "certify",
         help="regret and its certified bounds on data sets",
-        description="Run every update on a data set and compare its true regret with the bound that it certifies. As "
-        "in the paper's experiments, columns and real targets are standardised first, and rows scaled to norm 1.",
+        description="Run every update, and the mixture that needs no rate, on a data set and compare its true regret "
+        "with the bound that it certifies. As in the paper's experiments, columns and real targets are standardised "
+        "first, and rows scaled to norm 1.",
     )
     parser.add_argument("sets", nargs="+", metavar="DATA", help="data sets by name, or LIBSVM files")
     parser.add_argument("--data", metavar="DIR", help="folder with LIBSVM files (default: the cache folder)")

@@ -168,5 +168,30 @@ def _report(
     print(f"\nprogressive loss{mixed}: {losses[0]:.6g} (each row's before it was learned, averaged{half})")
     if len(losses) > 1:
         print(f"average loss in pass {len(losses)}: {losses[-1]:.6g} (of rows that were learned before)")
+    if learner.certificate:
+        print(_certified(learner, len(losses)))
     if options.model:
         print(f"the model: {options.model}")
+
+
+def _certified(learner: OnlineLearner, passes: int) -> str:
+    """What is proved of the loss, against all models as large as the learned one; of classes, the mean of all."""
+    import numpy as np
+
+    coef, intercept = np.atleast_2d(learner.coef_), np.atleast_1d(learner.intercept_)
+    gap = largest = lost = 0.0
+    for k in range(learner.n_outputs):
+        certificate = learner.certify(k)
+        radius = certificate.norm(coef[k], float(intercept[k]), scaled=True)
+        bound = certificate.regret_bound(radius=radius, scaled=True) if radius < np.inf else np.inf
+        gap += bound / certificate.weight / learner.n_outputs if certificate.rounds else np.inf
+        largest, lost = max(largest, radius), lost + certificate.average_loss / learner.n_outputs
+    if not gap < np.inf:
+        return "certified: nothing, since labels, weights or values are too large for its sums"
+    which = f"whose weights have norm <= {largest:.3g} in scaled columns (as large as the learned model's)"
+    if learner.n_outputs > 1:
+        which = "in which no class's weights have a larger norm, in scaled columns, than in the learned one"
+    loss = "the average loss" if passes == 1 else "the average loss over all passes"
+    how = f"within {gap:.3g} of" if gap >= 0.0 else f"better by {-gap:.3g}, or more, than"
+    little = "" if gap < lost else ": more than the loss itself, so it says little"
+    return f"certified: {loss} is {how} that of every linear model {which}{little}"

@@ -28,7 +28,6 @@ _CHOSEN_BY_AUTO = {
     "metric": "diagonal",
     "center": "trajectory",
     "radius": None,
-    "certificate": None,
 }
 """What ``eta0="auto"`` decides: these parameters must be left at their defaults."""
 
@@ -98,9 +97,7 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
             value = getattr(self, name)
             if name == "schedule" and value == "power":  # the same as None here
                 continue
-            if name == "certificate" and value:
-                raise ValueError("certificate=True needs a learning rate, eta0=1.0 for example: 'auto' keeps none")
-            if value != only and name != "certificate":
+            if value != only:
                 raise ValueError(
                     f"{name}={value!r} needs a learning rate, eta0=1.0 for example: eta0='auto' mixes learners whose "
                     f"{name} it chooses itself"
@@ -189,12 +186,16 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
 
     @property
     def certificate_(self) -> Any:
-        """What the model can prove about its regret, over all rows since the first call."""
+        """What the model can prove about its progressive loss, over every visit of every pass since the first call.
+
+        A :class:`~steelyard.Certificate`, or a list with one for each class where there are more than two. With
+        ``eta0="auto"`` there is always one.
+        """
         check_is_fitted(self)
         if not self.learner_.certificate:
             raise AttributeError(
-                "this model has no certificate_: it needs a learning rate (eta0=1.0 for example) and certificate=True, "
-                "which is the default for two classes or a regression with center='origin'"
+                "this model has no certificate_: with eta0='auto' there is always one, and with a learning rate "
+                "certificate=True keeps one (the default for two classes or a regression with center='origin')"
             )
         each = [self.learner_.certify(k) for k in range(self.learner_.n_outputs)]
         return each[0] if len(each) == 1 else each

@@ -58,8 +58,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
         ``iwa`` makes weights exact and never overshoots.
     eta0 : float or "auto", default="auto"
         Initial learning rate. ``auto`` needs none: it learns with eight rates in one pass and mixes them, see
-        :class:`Mixture`. ``update``, ``schedule``, ``power_t``, ``metric``, ``center``, ``radius`` and ``certificate``
-        belong to a rate, and ``auto`` chooses them itself.
+        :class:`Mixture`. ``update``, ``schedule``, ``power_t``, ``metric``, ``center`` and ``radius`` belong to a rate,
+        and ``auto`` chooses them itself.
     schedule : {"power", "constant", "adagrad-norm", "gap"}, default=None
         None is ``power``, and nothing under ``metric="full"``, which has no schedule.
     power_t : float, default=0.5
@@ -82,7 +82,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
     random_state : int, RandomState or None, default=None
     verbose : int, default=0
     certificate : bool, default=None
-        Keep what a regret bound needs; by default where it is nearly free, see :class:`Learner`.
+        With a rate: keep what a regret bound needs; by default where it is nearly free, see :class:`Learner`. ``auto``
+        always keeps it, whatever stands here.
 
     Attributes
     ----------
@@ -99,6 +100,9 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
         its share in the mixture.
     bank_ : list of Expert, with ``eta0="auto"``
     certificate_ : Certificate, or a list with one for each class where there are more than two
+        A bound on how far the progressive loss, over all visits of all passes, is above that of any linear model.
+        With ``eta0="auto"`` it speaks of the mixture's own predictions, and not of ``coef_``. A model without one
+        (a rate, and ``certificate`` not asked for) has no such attribute.
 
     Examples
     --------

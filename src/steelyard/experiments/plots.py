@@ -21,9 +21,10 @@ from steelyard.experiments.sweep import SweepResult
 from steelyard.losses import Array
 from steelyard.updates import step
 
-COLORS = {"linearized": "#d1495b", "aprox": "#edae49", "iwa": "#00798c", "proximal": "#30638e", "sgd": "#8d96a3"}
+COLORS = {"linearized": "#d1495b", "aprox": "#edae49", "iwa": "#00798c", "proximal": "#30638e"}
+COLORS |= {"sgd": "#8d96a3", "auto": "#5b3a8c"}
 MARKERS = {"linearized": "o", "aprox": "s", "iwa": "^", "proximal": "D", "sgd": "v"}
-NAMES = {**claims.NAMES, "sgd": "scikit-learn SGD"}
+NAMES = {**claims.NAMES, "sgd": "scikit-learn SGD", "auto": "mixture (no rate)"}
 
 _STYLE: dict[Any, Any] = {
     "font.size": 9.0,

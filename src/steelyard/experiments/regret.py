@@ -1,4 +1,4 @@
-"""Regret and its certified bounds on a data set: each update against the best model in hindsight."""
+"""Regret and its certified bounds on a data set: each update, and the mixture, against the best model in hindsight."""
 
 from __future__ import annotations
 
@@ -12,11 +12,16 @@ from steelyard.certificate import Certificate
 from steelyard.comparator import Hindsight, hindsight
 from steelyard.learner import Learner
 from steelyard.losses import Array, Loss, get_loss
+from steelyard.mixture import Mixture
+from steelyard.online import OnlineLearner
 from steelyard.updates import UPDATES
+
+AUTO = "auto"
+"""The mixture among the updates: it takes no rate."""
 
 
 class RegretCurve(NamedTuple):
-    """One update on one stream: what it lost, its true regret and the bound on it, as the rounds go by."""
+    """One update, or the mixture ("auto"), on one stream: its true regret and the bound on it, as the rounds go by."""
 
     update: str
     rounds: Array
@@ -32,12 +37,15 @@ def regret_curves(
     loss: str | Loss,
     eta0: float,
     schedule: str = "gap",
-    updates: Sequence[str] = tuple(UPDATES),
+    updates: Sequence[str] = (*UPDATES, AUTO),
     l2: float = 1.0,
     seed: int = 0,
     guard: bool = False,
 ) -> tuple[Hindsight, list[RegretCurve]]:
-    """Run every update over one shuffle and follow its regret against the best model in hindsight (penalty ``l2``)."""
+    """Run every update over one shuffle and follow its regret against the best model in hindsight (penalty ``l2``).
+
+    The mixture, "auto" among the updates, takes no ``eta0``, ``schedule`` and ``guard``: it is the same for all.
+    """
     chosen = get_loss(loss)
     best = hindsight(X, y, loss=chosen, l2=l2)
     order = np.random.default_rng([seed, 0]).permutation(len(y))
@@ -46,9 +54,11 @@ def regret_curves(
     stops = np.unique(np.append(np.geomspace(1, len(y), 60).astype(int), len(y)))
     runs = []
     for update in updates:
-        learner = Learner(
-            chosen, update=update, schedule=schedule, metric="scalar", center="origin", eta0=eta0, guard=guard
-        )
+        learner: OnlineLearner = Mixture(chosen)
+        if update != AUTO:
+            learner = Learner(
+                chosen, update=update, schedule=schedule, metric="scalar", center="origin", eta0=eta0, guard=guard
+            )
         regret, bound, start = [], [], 0
         for stop in stops:
             with warnings.catch_warnings():
@@ -69,7 +79,8 @@ def _or_infinite(number: float) -> float:
 
 LEGEND = (
     "certified bound: what the regret cannot exceed, known without the best model; of plain FTRL's: as a part of the\n"
-    "linearized update's; sum of δ: how much the update's steps tighten the bound; δ < 0: rounds in which they do not."
+    "linearized update's; sum of δ: how much the update's steps tighten the bound; δ < 0: rounds where they do not.\n"
+    "auto is the mixture, the estimators' default, which takes no rate."
 )
 HEADS = ("update", "average loss", "true regret", "certified bound", "of plain FTRL's", "sum of δ", "δ < 0")
 
@@ -90,7 +101,7 @@ def table(runs: Sequence[RegretCurve]) -> list[tuple[str, ...]]:
                 f"{run.bound[-1]:.4g}",
                 f"{share:.3g}",
                 "-" if certificate.delta is None or np.isnan(certificate.delta) else f"{certificate.delta:.4g}",
-                f"{certificate.negative_deltas} of {certificate.rounds}",
+                "-" if certificate.delta is None else f"{certificate.negative_deltas} of {certificate.rounds}",
             )
         )
     return rows
