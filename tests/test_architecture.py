@@ -44,6 +44,7 @@ UPWARDS = {
     ("online", "certificate"): "for type checkers",
     ("ftrl", "certificate"): "certify makes one",
     ("mixture", "certificate"): "certify makes one",
+    ("mixture", "certificate"): "certify makes one",
 }
 
 

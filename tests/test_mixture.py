@@ -290,7 +290,39 @@ def test_infinite_losses_of_experts_are_counted():
     assert learner.regret() <= learner.regret_bound()
 
 
+@pytest.mark.parametrize("columns", [3, 8, 120])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_nothing_depends_on_what_memory_held(columns, form, monkeypatch):
+    rng = np.random.default_rng(columns)
+    X, h = rough_rows(rng, 60, columns), rng.exponential(size=60)
+    h[::9] = 0.0
+    empty = np.empty
+    for loss, outputs in (("logistic", 1), ("squared", 1), ("hinge", 1), ("logistic", 3)):
+        y = labels_for(loss, 60, rng) if outputs == 1 else rng.integers(0, 3, 60).astype(float)
+        found = []
+        for value in (0.0, np.nan, 1e300):
+
+            def full_of(*arguments, value=value):
+                array = empty(*arguments)
+                return array if array.dtype.kind != "f" else np.full_like(array, value)
+
+            with monkeypatch.context() as patch:
+                patch.setattr(np, "empty", full_of)
+                found.append(Mixture(loss, n_outputs=outputs).learn(form(X), y, h).prediction)
+        for other in found[1:]:
+            np.testing.assert_array_equal(other, found[0])
+
+
 # ----------------------------------------------------------------------------------------------- weights
+
+
+def test_a_common_factor_on_all_weights_changes_nothing():
+    rng = np.random.default_rng(0)
+    X, h = rng.normal(size=(300, 3)), rng.exponential(size=300)
+    y = np.sign(X[:, 0] + rng.normal(size=300))
+    expected = Mixture("logistic").learn(X, y, h).prediction
+    for factor in (1e-3, 1000.0, 1e150):
+        np.testing.assert_allclose(Mixture("logistic").learn(X, y, factor * h).prediction, expected, atol=1e-5)
 
 
 def test_weights_in_the_mixture():

@@ -120,8 +120,9 @@ class Mixture(OnlineLearner):
         else:
             self._evidence_of(sums)[:, EXPERTS:] = np.inf
         sums[:, layout.SHARES :] = self._first_shares(second.size > 0)
-        dual = lazy_zeros((n_features + 1) * self.n_outputs)
-        return MixtureState(table, clocks, sums, lazy_zeros(n_features, np.uint64), dual, second)
+        dual = lazy_zeros((n_features + 1) * self.n_outputs, beside=table.nbytes)
+        centered = lazy_zeros(n_features, np.uint64, beside=table.nbytes)
+        return MixtureState(table, clocks, sums, centered, dual, second)
 
     def _new_second(self, n_features: int) -> Array:
         """Experts of second order, who know nothing yet: where columns are few, and the loss has a curvature."""
@@ -336,10 +337,12 @@ class Mixture(OnlineLearner):
 
         state = self._learned()
         if not self.certificate:
-            raise ValueError("this model was saved by an older version, which kept no certificate: learn it anew for one")
+            raise ValueError(
+                "this model was saved by an older version, which kept no certificate: learn it anew for one"
+            )
         k = range(self.n_outputs)[output]
         sums, loss_unit = state.sums[k], self._loss_unit(state)
-        label_unit = float(state.clocks[layout.LABEL_UNIT]) or 1.0
+        slope_unit = 1.0 if self._labels == layout.UNIT else float(state.clocks[layout.LABEL_UNIT]) or 1.0
         scale, center = self._column_units(state)
         with np.errstate(over="ignore"):
             return Certificate(
@@ -347,7 +350,7 @@ class Mixture(OnlineLearner):
                 weight=float(state.clocks[layout.MIX_SEEN]),
                 total_loss=loss_unit * float(sums[layout.MIXED_LOSS]),
                 fenchel=loss_unit * float(sums[layout.MIX_FENCHEL]),
-                dual=loss_unit / label_unit * state.dual.reshape(-1, self.n_outputs)[:, k],
+                dual=slope_unit * state.dual.reshape(-1, self.n_outputs)[:, k],
                 fit_intercept=self.fit_intercept,
                 scale=scale,
                 center=center,
@@ -406,7 +409,7 @@ class Mixture(OnlineLearner):
             x = x[[1, 1]]
         if self._kind == layout.MIX_LOGISTIC:
             share = share * x[:, width + layout.GAMMA]
-        whole = share @ x[:, : features + 1]
+        whole = share @ np.where(share[:, None] > 0.0, x[:, : features + 1], 0.0)
         whole[:-1] *= inverse
         whole[-1] -= whole[:-1] @ mean
         return np.asarray(whole)

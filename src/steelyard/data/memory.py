@@ -20,9 +20,10 @@ _FILLED = 1 << 30  # bytes: of a larger table little may be touched, and a huge 
 _HUGE = 1 << 21  # bytes of a huge page, which starts at a multiple of them
 
 
-def lazy_zeros(size: int, dtype: DTypeLike = np.float64) -> NDArray[Any]:
+def lazy_zeros(size: int, dtype: DTypeLike = np.float64, *, beside: int = 0) -> NDArray[Any]:
     """Zeros that start with a cache line. A page of a large array takes memory when something is written to it.
 
+    ``beside`` is how many bytes a larger array has that belongs to the same features, and is as full as this one.
     More than the machine has is refused with a MemoryError that says how much it is.
     """
     kind = np.dtype(dtype)
@@ -35,7 +36,7 @@ def lazy_zeros(size: int, dtype: DTypeLike = np.float64) -> NDArray[Any]:
         block = np.zeros(count + 64, np.uint8)
         return block[-block.ctypes.data % 64 :][:count].view(kind)
     pages = mmap.mmap(-1, count + 2 * _HUGE, **_PRIVATE)
-    if hasattr(mmap, "MADV_HUGEPAGE") and count <= _FILLED:  # fewer pages to look up
+    if hasattr(mmap, "MADV_HUGEPAGE") and max(count, beside) <= _FILLED:  # fewer pages to look up
         with suppress(OSError):
             pages.madvise(mmap.MADV_HUGEPAGE)
     block = np.frombuffer(pages, np.uint8)

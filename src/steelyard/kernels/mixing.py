@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from steelyard.kernels.compile import jit
 from steelyard.kernels.intrinsics import call_step
 from steelyard.kernels.layout import EXPERTS, SECOND, TOTAL
@@ -53,16 +51,18 @@ def _leading(evidence, rate, pi):
 def drop_retired(evidence, pi):
     """Experts that were retired have no share; where all of them are, those of first order share evenly."""
     total = 0.0
+    dropped = False
     for k in range(TOTAL):
-        if evidence[k] == math.inf:
+        if evidence[k] == math.inf and pi[k] > 0.0:
             pi[k] = 0.0
+            dropped = True
         total += pi[k]
-    if total == 0.0:
-        for k in range(EXPERTS):
-            pi[k] = 1.0
-        total = np.float64(EXPERTS)
-    if total != 1.0:
-        for k in range(TOTAL):
+    if not dropped:
+        return
+    for k in range(TOTAL):
+        if total == 0.0:
+            pi[k] = 1.0 / EXPERTS if k < EXPERTS else 0.0
+        else:
             pi[k] /= total
 
 
@@ -212,9 +212,11 @@ def mix_logistic(step, params, label, power, extra, p, pi, experts):
         loss = _log_mean(pi, value, zeros, scratch)
         for k in range(TOTAL):
             change[k] = label * p[k]
-        mixed = label * (_log_mean(pi, value, change, scratch) - loss)
-        sigma = -math.expm1(-loss)
-        kappa = 1.0 - sigma
+        margin = _log_mean(pi, value, change, scratch) - loss
+        e = math.exp(-abs(margin))
+        sigma, kappa = (e / (1.0 + e), 1.0 / (1.0 + e)) if margin > 0.0 else (1.0 / (1.0 + e), e / (1.0 + e))
+        loss = math.log1p(e) + max(-margin, 0.0)  # with the digits that a small loss has
+        mixed = label * margin
         _likelihoods(value, 1.0, pi, change)
     if power != 1.0:
         _likelihoods(value, power, pi, change)

@@ -150,6 +150,7 @@ def learn_mixture(
         work[7 * room : 8 * room],
     )
     rest = work[ROW_VECTORS * room :]
+    rest[:] = 0.0
     experts = (
         rest[:SLOTS],
         rest[SLOTS : 2 * SLOTS],
@@ -160,14 +161,13 @@ def learn_mixture(
         rest[6 * SLOTS : 7 * SLOTS],
     )
     q, whole, z, first, second = vectors[1], vectors[6], vectors[7], vectors[8], vectors[9]
-    a, change, zeros, p = experts[0], experts[4], experts[6], rest[8 * SLOTS : 9 * SLOTS]
-    out = rest[9 * SLOTS : 11 * SLOTS]
+    a, change, p = experts[0], experts[4], rest[8 * SLOTS : 9 * SLOTS]
+    found, out = rest[7 * SLOTS : 8 * SLOTS], rest[9 * SLOTS : 11 * SLOTS]
     variances, raw = rest[11 * SLOTS : 11 * SLOTS + 2], rest[11 * SLOTS + 2 : 11 * SLOTS + 4]
     grown_by = rest[11 * SLOTS + 4 : 11 * SLOTS + 6]
     rest = rest[EXPERT_VECTORS * SLOTS :]
     p_all, slopes = rest[: EXPERTS * sums.shape[0]], rest[EXPERTS * sums.shape[0] : (EXPERTS + 1) * sums.shape[0]]
     free = rest[(EXPERTS + 1) * sums.shape[0] :]
-    zeros[:] = 0.0
     journal = (stamps, copies, copied, dual)
     records = (table, doubles, width, size, powers)
     extra = clocks[MATRICES] > 0.0
@@ -187,8 +187,6 @@ def learn_mixture(
         orders[start + own + wide * wide : start + 2 * own],
         orders[start + 2 * own :],
     )
-    if extra:
-        free[:] = 0.0
     priors = (config[MIX_STRONG], config[MIX_WEAK])
     if resident:
         take_all(records, vectors, singles, last, n_features)
@@ -278,9 +276,7 @@ def learn_mixture(
             logistic, clipping = kind == MIX_LOGISTIC, labels == PLAIN or clocks[MIX_ROWS] > 0.0
             if extra:
                 offset = clocks[LABEL_MEAN]
-                predict_second(
-                    full_order, c, both, logistic, offset, low, high, clipping, variances, raw, p, evidence
-                )
+                predict_second(full_order, c, both, logistic, offset, low, high, clipping, variances, raw, p, evidence)
             moved, scale, speed = label_scales(
                 clocks, kind, labels, config[MIX_DELTA], label, h, seen, intercept, first_label
             )
@@ -289,10 +285,12 @@ def learn_mixture(
                 a[HALF + k] = min(rates[HALF + k] * speed * relative * norm2, LARGE)
 
             # every expert's step, the mixture's prediction and its loss
-            pi = sums[c, SHARES : SHARES + TOTAL]
-            if kind != MIX_CONVEX:
+            if kind == MIX_CONVEX:
+                pi = found
+            else:
+                pi = sums[c, SHARES : SHARES + TOTAL]
                 drop_retired(evidence, pi)
-                if rate < last_rate:
+                if rate < last_rate and h > 0.0:
                     flatten(pi, rate / last_rate)
             if kind == MIX_LOGISTIC:
                 mixed, loss, slope, steepness, curvature = mix_logistic(

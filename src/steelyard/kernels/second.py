@@ -45,6 +45,8 @@ _ROWS = 4  # of P at a time: u is read and written once for all of them
 _GROWTH = 1.1  # a unit follows its column's spread when that has grown by so much
 _MOST = 1e8  # what is known along a row grows by at most this factor, for the digits of P
 _MODERATION = math.pi / 8.0
+_FARTHEST = 300.0  # that a row moves a margin: e^600 is a float
+_LEAST, _LARGEST = 1e-200, 1e200  # of b: otherwise a row is not learned
 
 
 # -------------------------------------------------------------------------------------------------- the matrix
@@ -103,9 +105,7 @@ def _dot(typingctx: Any, x: Any, z: Any, width: Any) -> Any:
         total = cgutils.alloca_once_value(builder, zero)
         with cgutils.for_range(builder, builder.udiv(args[2], ir.Constant(_word, EXPERTS))) as loop:
             at = builder.mul(loop.index, ir.Constant(_word, EXPERTS))
-            product = load(builder, left, at).times_plus(
-                load(builder, right, at), Lanes(builder, builder.load(total))
-            )
+            product = load(builder, left, at).times_plus(load(builder, right, at), Lanes(builder, builder.load(total)))
             builder.store(product.value, total)
         return total_of(Lanes(builder, builder.load(total)))
 
@@ -271,7 +271,7 @@ def _way(m, t, push):
     d = push
     if push > 0.1 and m > 1e-150:
         d = min(push, 0.5 * math.log1p(2.0 * push / (m * m)))
-    d = min(d, 700.0)
+    d = min(d, _FARTHEST)
     for _ in range(60):
         # e^d - 1, by its series where that is shorter than a call
         x = math.expm1(d) if d > 0.1 else d * (1.0 + d / 2.0 * (1.0 + d / 3.0 * (1.0 + d / 4.0 * (1.0 + d / 5.0))))
@@ -326,7 +326,7 @@ def step_second(second, c, both, logistic, label, offset, low, high, h, counted,
     width = z.size
     for expert in range(0 if both else 1, 2):
         b = variances[expert]
-        if not b > 0.0 or not b < 1e300 or evidence[EXPERTS + expert] == math.inf:
+        if not _LEAST < b < _LARGEST or evidence[EXPERTS + expert] == math.inf:
             continue
         at = (2 * int(c) + expert) * (width + SECOND_EXTRA)
         if logistic:
@@ -352,7 +352,7 @@ def leave_rest(second, both, size, variances, grown):
         u, g = (second[6], second[7]) if expert == 0 else (second[9], second[10])
         mean = grown[expert] / np.float64(size)
         b = variances[expert]
-        if mean > 0.0 and b > 0.0 and b < 1e300:
+        if mean > 0.0 and _LEAST < b < _LARGEST:
             factor = math.sqrt(mean / ((1.0 + mean) * b))
             for j in range(u.size):
                 g[j] = factor * u[j]

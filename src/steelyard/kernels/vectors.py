@@ -121,7 +121,9 @@ def observe_lanes(
                 store(builder, places[6], at, scaled)
                 builder.store(ir.Constant(_word, EXPERTS << EXPERTS), result)
             with otherwise:
-                builder.store(_observe_any(builder, places, at, (q, n, mean, v, inverse), (h, seen, after), every), result)
+                builder.store(
+                    _observe_any(builder, places, at, (q, n, mean, v, inverse), (h, seen, after), every), result
+                )
         return builder.load(result)
 
     return signature, codegen
