@@ -44,7 +44,6 @@ UPWARDS = {
     ("online", "certificate"): "for type checkers",
     ("ftrl", "certificate"): "certify makes one",
     ("mixture", "certificate"): "certify makes one",
-    ("mixture", "certificate"): "certify makes one",
 }
 
 

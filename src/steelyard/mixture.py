@@ -186,9 +186,9 @@ class Mixture(OnlineLearner):
         config[layout.MIX_STRONG], config[layout.MIX_WEAK] = layout.second_priors(block.n_features)
         learn = get_kernel("learn_mixture", *block.types)
         rows = (*block.arrays, order, y if unit == 1.0 else y / unit, weight)
-        tables = (state.table, state.table.view(np.float64), state.sums, state.clocks, state.centered)
+        wide = state.table.view(np.float64)
+        tables = (state.table, wide, state.sums, state.clocks, state.centered, state.dual, state.second)
         space = (np.empty(room, np.uint64), work, singles)
-        tables += (state.dual, state.second)
         journal = _NO_JOURNAL
         if isinstance(snapshot, Journal):
             journal = (snapshot.stamps, snapshot.records.reshape(-1), snapshot.features)
@@ -332,7 +332,7 @@ class Mixture(OnlineLearner):
         return self.state is None or not np.isnan(self.state.sums[:, layout.MIX_FENCHEL]).any()
 
     def certify(self, output: int = 0) -> Certificate:
-        """The certificate of one output: a regret bound for any comparator, in true weights, over everything learned."""
+        """The certificate of one output: a regret bound for any comparator, in true weights, for all that was learned."""
         from steelyard.certificate import Certificate
 
         state = self._learned()

@@ -245,7 +245,7 @@ def _check_mixture(mixture: Mixture, arrays: dict[str, NDArray[Any]]) -> None:
 
 
 def _from_format_2(arrays: dict[str, NDArray[Any]], mixing: str) -> dict[str, NDArray[Any]]:
-    """The arrays of a mixture that had eight experts and no certificate, and whose shares followed from the evidence."""
+    """The arrays of a mixture of eight experts without a certificate, whose shares followed from the evidence."""
     if not arrays:
         return arrays
     _require(set(arrays) == {"table", "clocks", "sums", "centered"}, "is damaged: arrays are missing, or too many")

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from steelyard.kernels.compile import inline_jit, jit
 from steelyard.kernels.features import LARGE, RANGE
 from steelyard.kernels.layout import (
@@ -104,8 +102,8 @@ def label_scales(clocks, kind, labels, delta, label, h, seen, intercept, first_l
 
 @inline_jit
 def count_losses(sums, c, kind, h, counted, loss, extra, evidence, pi, experts):
-    """Add the losses of the round to those of the mixture and of every expert; returns the mean of c/slope over those of
-    first order."""
+    """Add the losses of a round to those of the mixture and of every expert; returns the mean of c/slope over the
+    experts of first order."""
     _, value, _, ratio, _, _, inner = experts
     sums[c, MIXED_LOSS] += h * loss
     sums[c, COUNTED_LOSS] += counted * loss
@@ -125,7 +123,7 @@ def count_losses(sums, c, kind, h, counted, loss, extra, evidence, pi, experts):
 
 @inline_jit
 def certify_round(sums, c, h, mixed, slope):
-    """Add h (loss + conjugate(slope)) = h * slope * p to the certificate; returns h * slope, by which the row enters it.
+    """Add h (loss + conjugate(slope)) = h * slope * p to the certificate; returns h * slope, with which the row enters.
 
     Fenchel-Young is an equality at the slope of the mixture's own prediction. Where that is beyond floats, so is the
     bound, from then on.

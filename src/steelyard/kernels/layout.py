@@ -156,7 +156,7 @@ PLAIN, PROPORTIONAL, UNIT, CUT = range(4)
     LOWEST,
     HIGHEST,
     LABEL_UNIT,  # the power of two that labels are measured in, 0 before one is known (Python's business)
-    RESIDENT,  # 1 where dense rows are worked on with all their features, -1 where not, 0 before the first (Python's too)
+    RESIDENT,  # 1 where dense rows are worked on with all their features, -1 where not, 0 before the first row
     MATRICES,  # how many matrices the experts of second order have: 2, later 1, and 0 where there are no such experts
     MIXING_RATE,  # of the shares, for the squared loss; 0 before there is one
     SECOND_SEEN,  # the counted weight of the rows that they have seen

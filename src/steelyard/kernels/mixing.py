@@ -16,7 +16,6 @@ from steelyard.kernels.layout import EXPERTS, SECOND, TOTAL
 from steelyard.kernels.steps.lanes import decay_lanes, exp_lanes
 from steelyard.kernels.steps.logistic import logistic_lanes
 
-
 FAVOUR = EXPERTS / SECOND  # of one of second order over one of first: half of the shares for either kind
 MOVED = 0.25  # of the shares, in all, that are moved among the experts; see share_out
 

@@ -12,9 +12,9 @@ An expert of rate eta plays p = <x, z>, takes a = eta h sum z^2 r, c = update(p,
 (with q in place of z for the first four). The slope g is the mixture's. What a row adds to G and H shrinks with c/g, so
 that a large weight, of which the flow needs only the first part, does not use up the rates.
 
-``features`` has the records of the features, ``statistics`` how they come into vectors and back, ``vectors`` what is done
-to them there, ``experts`` what a round does to the eight, ``mixing`` the three ways of mixing. The last record is the
-intercept's, whose z is 1.
+Where columns are few, two experts of second order join them: ``second``. ``features`` has the records of the features,
+``statistics`` how they come into vectors and back, ``vectors`` what is done to them there, ``experts`` what a round
+does to the experts, ``mixing`` the three ways of mixing. The last record is the intercept's, whose z is 1.
 """
 
 from __future__ import annotations
@@ -121,8 +121,9 @@ def learn_mixture(
     """Learn the rows in ``order``: like ``single.learn``, for the mixture.
 
     ``doubles`` is the memory of ``table`` seen in double precision, ``dual`` the sum of h c q for each feature and
-    output, ``orders`` what the experts of second order know (see ``second``), empty where there are none; ``rates`` are those of the experts, ``powers`` has 2^-k; ``offsets``, ``work`` and ``singles`` have room for
-    the longest row, or for all features where they are resident.
+    output, ``orders`` what the experts of second order know (see ``second``), empty where there are none; ``rates`` are
+    those of the others, ``powers`` has 2^-k; ``offsets``, ``work`` and ``singles`` have room for the longest row, or
+    for all features where they are resident.
 
     Where ``stamps`` is not empty, the first change of a feature's record is preceded by a copy of it: the copies go to
     ``copies``, the features to ``copied[1:]`` and their number to ``copied[0]``. A stamp is 1 where a feature has been

@@ -2,7 +2,8 @@
 
 Both know all columns, a zero as well as any value, centered and in units of their spread: z = (q - mean) / unit. An
 expert holds weights x and P, the inverse of A = prior + sum of w z z^T, and has b = z^T P z, the variance of its
-prediction p = <x, z>. The prior is ``layout.second_priors`` for each expert: a strong one for noise, a weak one for clean data.
+prediction p = <x, z>. The two have different priors (``layout.second_priors``): a strong one for noise, a weak one for
+clean data.
 
 *Squared loss*: recursive least squares. A row whose prediction is clipped to the labels seen counts with the clipped
 over the unclipped residual as its weight: otherwise heavy-tailed rows, which are clipped when played, would be fitted
@@ -17,9 +18,9 @@ A it counts as 10 at most, as in the mixture: a heavy row moves x as far as its 
 
 After many rows the two priors make no difference any more: from then on the first expert is the second one.
 
-``second`` is (mean, variance, inverse, z, w, P, u, g, P, u, g, models): for each column its mean, its variance, one over
-its unit, and for the row at hand z, and room; for each expert P, of which half is kept, u = P z, and g, of which g g^T
-is still to be taken off P: that waits for the next row, which reads P anyway. ``models`` has, for each output and
+``second`` is (mean, variance, inverse, z, w, P, u, g, P, u, g, models): for each column its mean, its variance, one
+over its unit, and for the row at hand z, and room; for each expert P, of which half is kept, u = P z, and g, of which
+g g^T is still to be taken off P: that waits for the next row, which reads P anyway. ``models`` has, for each output and
 expert, x and then GAMMA and INFO.
 """
 
@@ -285,7 +286,7 @@ def _way(m, t, push):
 
 @jit
 def _logistic_step(p, b, label, h, counted):
-    """(step, grown): x moves by step * u, and what is known along z grows by 1 + grown; h counts for A as ``counted``."""
+    """(step, grown): x moves by step * u, and what is known along z grows by 1 + grown, where h is but ``counted``."""
     s = math.sqrt(1.0 + _MODERATION * b)
     margin = label * p / s
     e = math.exp(-abs(margin))

@@ -139,7 +139,7 @@ def gather_row(row, ahead, records, vectors, journal, last):
     """
     data, indices, lo, hi, dense, h = row
     table, doubles, width, size, _ = records
-    offsets, q, n, _, _, _, _, _, _, _ = vectors
+    offsets, q = vectors[0], vectors[1]
     stamps, copies, copied, dual = journal
     next_lo, next_hi = ahead
     keeping = stamps.size > 0 and h > 0.0

@@ -203,8 +203,8 @@ def _eights(builder: Any, size: Any) -> Iterator[Any]:
 def predict_lanes(typingctx: Any, vectors: Any, size: Any, table: Any, shift: Any, out: Any) -> Any:
     """The predictions of eight experts, and the norms of a row of ``size`` features in the two metrics.
 
-    ``vectors`` is (v, grown, curve, whole, z, first, second, offsets); ``first = q r_1`` and ``second = z r_2`` are filled
-    in. ``out`` receives four vectors of eight: the predictions in two halves, whose sum they are, so that one need not
+    ``vectors`` is (v, grown, curve, whole, z, first, second, offsets); ``first = q r_1`` and ``second = z r_2`` are
+    filled in. ``out`` receives four vectors of eight: the predictions in two halves, whose sum they are, so that one need not
     wait for the other; and q*first and z*second, whose sums over the lanes are the norms.
     """
     signature = types.void(vectors, types.intp, table, types.uint64, out)
@@ -247,8 +247,8 @@ def predict_lanes(typingctx: Any, vectors: Any, size: Any, table: Any, shift: An
 def move_lanes(typingctx: Any, vectors: Any, size: Any, table: Any, shift: Any, change: Any, amounts: Any) -> Any:
     """Move the weights of a row of ``size`` features by ``change`` times (q r_1, z r_2), and add its share to G and H.
 
-    ``vectors`` is (grown, curve, whole, z, first, second, offsets), and ``amounts`` is what is added to G and H for each
-    unit of q^2 and z^2; an overflow leaves these as they are. Weights are kept within 1e30 of zero.
+    ``vectors`` is (grown, curve, whole, z, first, second, offsets), and ``amounts`` is what is added to G and H for
+    each unit of q^2 and z^2; an overflow leaves these as they are. Weights are kept within 1e30 of zero.
     """
     signature = types.void(vectors, types.intp, table, types.uint64, change, amounts)
 

@@ -16,7 +16,6 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from steelyard.kernels.compile import f8
 from steelyard.kernels.layout import EXPERTS, OUTPUT_LANES
 
 LANES = EXPERTS

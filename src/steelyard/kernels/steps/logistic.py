@@ -245,10 +245,7 @@ def _logistic_vector(p: Lanes, y: Lanes, a: Lanes, steps: int = 2) -> tuple[Lane
 def logistic_lanes(
     typingctx: Any, p: Any, y: Any, a: Any, at: Any, value: Any, sigma: Any, kappa: Any, ratio: Any
 ) -> Any:
-    """Eight logistic steps with one label: the values, ``sigma = -y*slope``, ``kappa = 1 - sigma``, ``ratio = c/slope``.
-
-    One of Halley's steps puts the ratio within ROUGH, which is enough for weights of single precision.
-    """
+    """Eight logistic steps with one label: value, ``sigma = -y*slope``, ``kappa = 1 - sigma`` and ``ratio = c/slope``."""
     signature = types.void(p, f8, a, types.intp, value, sigma, kappa, ratio)
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
