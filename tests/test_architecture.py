@@ -32,7 +32,7 @@ FLOORS = [
     ["modelfile", "certificate", "paperbound", "comparator"],
     ["learner", "bank", "mixture"],
     ["ftrl"],
-    ["online", "fullmatrix"],
+    ["online", "fullmatrix", "secondorder"],
     ["snapshot"],
     ["data"],
     ["kernels"],

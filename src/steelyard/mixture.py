@@ -14,6 +14,7 @@ from steelyard.kernels import layout
 from steelyard.kernels.layout import EXPERTS, TOTAL
 from steelyard.losses import Array, Loss
 from steelyard.online import OnlineLearner
+from steelyard.secondorder import new_second, second_model
 from steelyard.snapshot import Journal, Snapshot
 
 if TYPE_CHECKING:
@@ -114,7 +115,8 @@ class Mixture(OnlineLearner):
         if self._labels == layout.PLAIN:
             clocks[layout.LOWEST], clocks[layout.HIGHEST] = -1.0, 1.0
         sums = np.zeros((self.n_outputs, layout.MIX_SUMS_SIZE))
-        second = self._new_second(n_features)
+        curved = self._kind != layout.MIX_CONVEX
+        second = new_second(n_features, self.n_outputs) if curved else np.empty(0)
         if second.size:
             clocks[layout.MATRICES] = layout.SECOND
         else:
@@ -123,18 +125,6 @@ class Mixture(OnlineLearner):
         dual = lazy_zeros((n_features + 1) * self.n_outputs, beside=table.nbytes)
         centered = lazy_zeros(n_features, np.uint64, beside=table.nbytes)
         return MixtureState(table, clocks, sums, centered, dual, second)
-
-    def _new_second(self, n_features: int) -> Array:
-        """Experts of second order, who know nothing yet: where columns are few, and the loss has a curvature."""
-        if self._kind == layout.MIX_CONVEX or not 0 < n_features <= layout.SECOND_MOST:
-            return np.empty(0)
-        width = layout.second_width(n_features)
-        models = np.zeros((self.n_outputs * layout.SECOND, width + layout.SECOND_EXTRA))
-        models[:, width + layout.GAMMA] = models[:, width + layout.INFO] = 1.0
-        parts = [np.zeros(layout.SECOND_COLUMNS * width)]
-        for prior in layout.second_priors(n_features):
-            parts += [(np.eye(width) / prior).ravel(), np.zeros(width)]
-        return np.concatenate([*parts, models.ravel()])
 
     def _record_arrays(self, state: MixtureState) -> list[NDArray[Any]]:
         return [state.table.reshape(-1, self._record), state.dual.reshape(-1, self.n_outputs)]
@@ -332,7 +322,7 @@ class Mixture(OnlineLearner):
         return self.state is None or not np.isnan(self.state.sums[:, layout.MIX_FENCHEL]).any()
 
     def certify(self, output: int = 0) -> Certificate:
-        """The certificate of one output: a regret bound for any comparator, in true weights, for all that was learned."""
+        """The certificate of one output: a regret bound for any comparator, in true weights."""
         from steelyard.certificate import Certificate
 
         state = self._learned()
@@ -392,27 +382,18 @@ class Mixture(OnlineLearner):
         coef[-1] -= offset
         if state.second.size:
             for c, share in enumerate(shares):
-                coef[:, c] += self._second_model(state, c, share[EXPERTS:])
+                coef[:, c] += second_model(
+                    state.second,
+                    len(records) - 1,
+                    c,
+                    share[EXPERTS:],
+                    joined=state.clocks[layout.MATRICES] == 1.0,
+                    calibrated=self._kind == layout.MIX_LOGISTIC,
+                )
         if self._labels != layout.PLAIN:
             coef[-1] += state.clocks[layout.LABEL_MEAN]
             coef *= state.clocks[layout.LABEL_UNIT] or 1.0
         return coef
-
-    def _second_model(self, state: MixtureState, c: int, share: Array) -> Array:
-        """The models of the two experts of second order, by their shares, in the columns as they come."""
-        features = len(state.table) // self._record - 1
-        width = layout.second_width(features)
-        mean, _, inverse = state.second[: 3 * width].reshape(-1, width)[:, :features]
-        models = state.second[-self.n_outputs * layout.SECOND * (width + layout.SECOND_EXTRA) :]
-        x = models.reshape(self.n_outputs, layout.SECOND, -1)[c]
-        if state.clocks[layout.MATRICES] == 1.0:
-            x = x[[1, 1]]
-        if self._kind == layout.MIX_LOGISTIC:
-            share = share * x[:, width + layout.GAMMA]
-        whole = share @ np.where(share[:, None] > 0.0, x[:, : features + 1], 0.0)
-        whole[:-1] *= inverse
-        whole[-1] -= whole[:-1] @ mean
-        return np.asarray(whole)
 
     @property
     def label_range(self) -> tuple[float, float] | None:

@@ -32,6 +32,7 @@ from steelyard.kernels.layout import (
     TOTAL,
 )
 from steelyard.kernels.mixing import clip
+from steelyard.kernels.rows import add_outputs, dense_add, sparse_add
 
 MOST = 10.0  # the largest counted weight, in typical weights
 
@@ -135,6 +136,31 @@ def certify_round(sums, c, h, mixed, slope):
         return 0.0
     sums[c, MIX_FENCHEL] += gap
     return push
+
+
+@inline_jit
+def add_to_certificate(data, indices, lo, hi, dense, intercept, slopes, dual):
+    """Add h c q of a row to the certificate, ``slopes`` being h c of every output."""
+    if slopes.size > 1:
+        add_outputs(data, indices, lo, hi, dual, slopes, dense)
+    elif dense:
+        dense_add(data, lo, hi, dual, slopes[0])
+    else:
+        sparse_add(data, indices, lo, hi, dual, slopes[0])
+    if intercept:
+        for c in range(slopes.size):
+            dual[dual.size - slopes.size + c] += slopes[c]
+
+
+@inline_jit
+def count_row(clocks, labels, logarithm, label):
+    """A row more, its weight, and the range of labels with its own."""
+    first = clocks[MIX_ROWS] == 0.0
+    clocks[MIX_ROWS] += 1.0
+    clocks[LOG_WEIGHT] += logarithm
+    if labels != PLAIN:
+        clocks[LOWEST] = label if first else min(clocks[LOWEST], label)
+        clocks[HIGHEST] = label if first else max(clocks[HIGHEST], label)
 
 
 @inline_jit

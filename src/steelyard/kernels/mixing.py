@@ -184,13 +184,17 @@ def mix_logistic(step, params, label, power, extra, p, pi, experts):
     right = 0.0
     wrong = 0.0
     if extra:
+        likely = other = 0.0
         for k in range(EXPERTS, TOTAL):
-            margin = label * p[k]
-            e = math.exp(-abs(margin))
-            likely, other = 1.0 / (1.0 + e), e / (1.0 + e)
-            if margin < 0.0:
-                likely, other = other, likely
-            value[k] = math.log1p(e) + max(-margin, 0.0)
+            if k == EXPERTS or p[k] != p[k - 1]:  # after a while the two are one
+                margin = label * p[k]
+                e = math.exp(-abs(margin))
+                likely, other = 1.0 / (1.0 + e), e / (1.0 + e)
+                if margin < 0.0:
+                    likely, other = other, likely
+                value[k] = math.log1p(e) + max(-margin, 0.0)
+            else:
+                value[k] = value[k - 1]
             change[k] = likely
             right += pi[k] * likely
             wrong += pi[k] * other

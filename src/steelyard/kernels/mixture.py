@@ -19,22 +19,21 @@ does to the experts, ``mixing`` the three ways of mixing. The last record is the
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from steelyard.kernels.experts import (
+    add_to_certificate,
     certify_round,
     count_losses,
+    count_row,
     counted_weight,
     label_scales,
     mixing_rate,
     retire_and_clip,
     set_changes,
 )
-from steelyard.kernels.features import LARGE, TINY, WEIGHTS, grown_weight, predict_centered
+from steelyard.kernels.features import LARGE, WEIGHTS, grown_weight, predict_centered
 from steelyard.kernels.layout import (
-    CENTERED,
     EVIDENCE,
     EXPERT_VECTORS,
     EXPERTS,
@@ -42,7 +41,6 @@ from steelyard.kernels.layout import (
     HIGHEST,
     LABEL_MEAN,
     LARGEST,
-    LOG_WEIGHT,
     LOWEST,
     MATRICES,
     MIX_CLASSES,
@@ -72,21 +70,9 @@ from steelyard.kernels.layout import (
     TOTAL,
 )
 from steelyard.kernels.mixing import drop_retired, flatten, mix_convex, mix_logistic, mix_squared, share_out
-from steelyard.kernels.rows import EIGHT, ONE, ZERO, add_outputs, dense_add, fetch_ahead, sparse_add
+from steelyard.kernels.rows import fetch_ahead
 from steelyard.kernels.second import leave_rest, predict_second, read_row, step_second, write_row
-from steelyard.kernels.statistics import (
-    copy_row,
-    gather_row,
-    observe_eight,
-    observe_missing,
-    put_all_back,
-    put_row_back,
-    put_sums_back,
-    read_values,
-    rows_ahead,
-    take_all,
-    take_sums,
-)
+from steelyard.kernels.statistics import observe_row, put_all_back, put_sums_back, rows_ahead, take_all, take_sums
 from steelyard.kernels.vectors import move_lanes, predict_lanes
 
 
@@ -161,9 +147,9 @@ def learn_mixture(
         rest[5 * SLOTS : 6 * SLOTS],
         rest[6 * SLOTS : 7 * SLOTS],
     )
-    q, whole, z, first, second = vectors[1], vectors[6], vectors[7], vectors[8], vectors[9]
+    whole, z, first, second = vectors[6], vectors[7], vectors[8], vectors[9]
     a, change, p = experts[0], experts[4], rest[8 * SLOTS : 9 * SLOTS]
-    found, out = rest[7 * SLOTS : 8 * SLOTS], rest[9 * SLOTS : 11 * SLOTS]
+    found, out = rest[7 * SLOTS : 8 * SLOTS], rest[9 * SLOTS : 10 * SLOTS]
     variances, raw = rest[11 * SLOTS : 11 * SLOTS + 2], rest[11 * SLOTS + 2 : 11 * SLOTS + 4]
     grown_by = rest[11 * SLOTS + 4 : 11 * SLOTS + 6]
     rest = rest[EXPERT_VECTORS * SLOTS :]
@@ -198,42 +184,26 @@ def learn_mixture(
         seen = clocks[MIX_SEEN]
         after = grown_weight(seen, h)
         fetch_ahead(data, indices, indptr, order, y, weight, i)
-        if resident:
-            count = n_features
-            sum_of_squares = copy_row(data, lo, q, n_features)
-        else:
-            ahead = rows_ahead(indptr, order, i, dense)
-            count, sum_of_squares = gather_row(
-                (data, indices, lo, hi, dense, h), ahead, records, vectors, journal, last
-            )
-        if not sum_of_squares < math.inf:
+        count = observe_row(
+            (data, indices, lo, hi, dense, h),
+            rows_ahead(indptr, order, i, dense),
+            clocks,
+            centered,
+            last,
+            seen,
+            after,
+            intercept,
+            resident,
+            records,
+            vectors,
+            singles,
+            journal,
+        )
+        if count < 0:
             return i
         p_all[:] = 0.0
         if h == 0.0:
-            if resident:
-                put_all_back(records, vectors, singles, n_features)
-            read_values(vectors, count)
             predict_centered(table, doubles, centered, clocks, size, p_all, powers)
-        else:
-            full = 0
-            for e in range(ZERO, np.uint64(count), EIGHT):
-                full += observe_eight(
-                    records, vectors, singles, centered, clocks, last, e, h, seen, after, intercept, resident
-                )
-            if not resident:
-                put_row_back(records, vectors, count)
-            if seen == 0.0 and intercept:
-                for e in range(count):
-                    if not abs(q[e]) <= TINY:
-                        centered[int(clocks[CENTERED])] = offsets[e]
-                        clocks[CENTERED] += 1.0
-            elif not resident and full < clocks[CENTERED]:
-                count = observe_missing(records, vectors, centered, clocks, last, count, h, seen, after)
-        if intercept:
-            offsets[count] = last
-            v[count] = whole[count] = z[count] = 1.0
-            count += 1
-
         relative, counted, logarithm = counted_weight(clocks, h)
         largest = max(clocks[LARGEST], counted)
         low, high = clocks[LOWEST], clocks[HIGHEST]
@@ -266,12 +236,9 @@ def learn_mixture(
                 take_sums(records, vectors, singles, c, count)
             features = (v, grown, curve, whole, z, first, second, offsets)
             predict_lanes(features, count, table, shift, out)
-            norm1 = 0.0
-            norm2 = 0.0
             for k in range(EXPERTS):
-                p[k] = p_all[c * WEIGHTS + np.uint64(k)] + (out[k] + out[EXPERTS + k])
-                norm1 += out[2 * EXPERTS + k]
-                norm2 += out[3 * EXPERTS + k]
+                p[k] = p_all[c * WEIGHTS + np.uint64(k)] + out[k]
+            norm1, norm2 = out[EXPERTS], out[EXPERTS + 1]
             evidence = sums[c, EVIDENCE : EVIDENCE + TOTAL]
             retire_and_clip(clocks, kind, labels, evidence, p)
             logistic, clipping = kind == MIX_LOGISTIC, labels == PLAIN or clocks[MIX_ROWS] > 0.0
@@ -345,27 +312,15 @@ def learn_mixture(
                 )
         if h == 0.0:
             continue
-        if size > ONE:
-            add_outputs(data, indices, lo, hi, dual, slopes, dense)
-        elif dense:
-            dense_add(data, lo, hi, dual, slopes[0])
-        else:
-            sparse_add(data, indices, lo, hi, dual, slopes[0])
-        if intercept:
-            for c in range(size):
-                dual[dual.size - size + c] += slopes[c]
+        add_to_certificate(data, indices, lo, hi, dense, intercept, slopes, dual)
         if extra:
             leave_rest(full_order, both, size, variances, grown_by)
             clocks[SECOND_SEEN] += counted
             if clocks[MIX_ROWS] >= SECOND_ROWS * (n_features + 1):
                 clocks[MATRICES] = 1.0
         clocks[MIX_SEEN] = after
-        clocks[MIX_ROWS] += 1.0
-        clocks[LOG_WEIGHT] += logarithm
         clocks[LARGEST], clocks[MIXING_RATE] = largest, rate
-        if labels != PLAIN:
-            clocks[LOWEST] = min(low, y[row]) if clocks[MIX_ROWS] > 1.0 else y[row]
-            clocks[HIGHEST] = max(high, y[row]) if clocks[MIX_ROWS] > 1.0 else y[row]
+        count_row(clocks, labels, logarithm, y[row])
     if resident:
         put_all_back(records, vectors, singles, n_features)
     return -1

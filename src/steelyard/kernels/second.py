@@ -251,7 +251,7 @@ def predict_second(second, c, both, logistic, offset, low, high, clipping, varia
     for expert in range(2):
         source = expert if both else 1
         at = (2 * int(c) + source) * (z.size + SECOND_EXTRA)
-        raw[expert] = _dot(models[at : at + z.size], z, z.size)
+        raw[expert] = _dot(models[at : at + z.size], z, z.size) if expert == 0 or both else raw[0]
         played = raw[expert] / math.sqrt(1.0 + _MODERATION * max(variances[source], 0.0)) if logistic else raw[expert]
         if not abs(played) < RANGE or evidence[EXPERTS + expert] == math.inf:
             played = 0.0

@@ -10,6 +10,8 @@ rows that are not resident, those of one output at a time. Other arguments: see 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from steelyard.kernels.compile import dense_jit, inline_jit, jit
@@ -248,4 +250,47 @@ def observe_missing(records, vectors, centered, clocks, last, count, h, seen, af
             count += 1
         i += 1
     fill_up(vectors, count, last)
+    return count
+
+
+@inline_jit
+def observe_row(
+    row, ahead, clocks, centered, last, seen, after, intercept, resident, records, vectors, singles, journal
+):
+    """Bring the features of a row into the vectors, and let them take in its values; the intercept comes last.
+
+    Returns how many they are; -1 where the row has a value that is not finite, or squares beyond floats.
+    """
+    data, _, lo, _, _, h = row
+    offsets, q, _, _, v, _, whole, z, _, _ = vectors
+    if resident:
+        count = np.int64(last // records[2])
+        sum_of_squares = copy_row(data, lo, q, count)
+    else:
+        count, sum_of_squares = gather_row(row, ahead, records, vectors, journal, last)
+    if not sum_of_squares < math.inf:
+        return -1
+    if h == 0.0:
+        if resident:
+            put_all_back(records, vectors, singles, count)
+        read_values(vectors, count)
+    else:
+        full = 0
+        for e in range(ZERO, np.uint64(count), EIGHT):
+            full += observe_eight(
+                records, vectors, singles, centered, clocks, last, e, h, seen, after, intercept, resident
+            )
+        if not resident:
+            put_row_back(records, vectors, count)
+        if seen == 0.0 and intercept:
+            for e in range(count):
+                if not abs(q[e]) <= TINY:
+                    centered[int(clocks[CENTERED])] = offsets[e]
+                    clocks[CENTERED] += 1.0
+        elif not resident and full < clocks[CENTERED]:
+            count = observe_missing(records, vectors, centered, clocks, last, count, h, seen, after)
+    if intercept:
+        offsets[count] = last
+        v[count] = whole[count] = z[count] = 1.0
+        count += 1
     return count

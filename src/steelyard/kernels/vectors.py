@@ -23,7 +23,7 @@ from numba.extending import intrinsic
 from steelyard.kernels.compile import f8
 from steelyard.kernels.features import EPSILON, LARGE, RANGE, TINY
 from steelyard.kernels.layout import EXPERTS
-from steelyard.kernels.steps.lanes import Lanes, array_data, load, load_singles, spread, store, store_singles
+from steelyard.kernels.steps.lanes import Lanes, array_data, load, load_singles, spread, store, store_singles, total_of
 
 _word = ir.IntType(64)
 _MASK = ir.IntType(EXPERTS)
@@ -204,8 +204,7 @@ def predict_lanes(typingctx: Any, vectors: Any, size: Any, table: Any, shift: An
     """The predictions of eight experts, and the norms of a row of ``size`` features in the two metrics.
 
     ``vectors`` is (v, grown, curve, whole, z, first, second, offsets); ``first = q r_1`` and ``second = z r_2`` are
-    filled in. ``out`` receives four vectors of eight: the predictions in two halves, whose sum they are, so that one need not
-    wait for the other; and q*first and z*second, whose sums over the lanes are the norms.
+    filled in. ``out`` receives the predictions, and then the norms: the sums of q*first and of z*second.
     """
     signature = types.void(vectors, types.intp, table, types.uint64, out)
 
@@ -222,6 +221,7 @@ def predict_lanes(typingctx: Any, vectors: Any, size: Any, table: Any, shift: An
             for i in range(EXPERTS):
                 place = builder.load(builder.gep(places[7], [builder.add(at, ir.Constant(_word, i))]))
                 weights = load_singles(builder, data, builder.add(place, shift))
+                # two sums, of which one need not wait for the other
                 totals[i % 2] = weights.times_plus(_pair(whole, z, i), totals[i % 2])
             offset = whole - z
             u = offset.times_plus(offset, v)
@@ -236,8 +236,10 @@ def predict_lanes(typingctx: Any, vectors: Any, size: Any, table: Any, shift: An
             totals[3] = z.times_plus(second, totals[3])
             for place, total in zip(sums, totals, strict=True):
                 builder.store(total.value, place)
-        for i, place in enumerate(sums):
-            store(builder, target, ir.Constant(_word, EXPERTS * i), Lanes(builder, builder.load(place)))
+        even, odd, *norms = (Lanes(builder, builder.load(place)) for place in sums)
+        store(builder, target, ir.Constant(_word, 0), even + odd)
+        for i, norm in enumerate(norms):
+            builder.store(total_of(norm), builder.gep(target, [ir.Constant(_word, EXPERTS + i)]))
         return context.get_dummy_value()
 
     return signature, codegen
