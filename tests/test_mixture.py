@@ -302,13 +302,14 @@ def test_nothing_depends_on_what_memory_held(columns, form, monkeypatch):
         found = []
         for value in (0.0, np.nan, 1e300):
 
-            def full_of(*arguments, value=value):
-                array = empty(*arguments)
+            def full_of(*arguments, value=value, **options):
+                array = empty(*arguments, **options)
                 return array if array.dtype.kind != "f" else np.full_like(array, value)
 
             with monkeypatch.context() as patch:
+                rows = form(X)
                 patch.setattr(np, "empty", full_of)
-                found.append(Mixture(loss, n_outputs=outputs).learn(form(X), y, h).prediction)
+                found.append(Mixture(loss, n_outputs=outputs).learn(rows, y, h).prediction)
         for other in found[1:]:
             np.testing.assert_array_equal(other, found[0])
 
