@@ -3,8 +3,8 @@
     python benchmarks/drift.py
 
 A stream stays as it is, turns its model round once, changes between two models three times, turns slowly, or becomes
-noise in its second half. 10 columns (with experts of second order) and 150 (without), 20,000 rows. Vowpal Wabbit runs at
-its default.
+noise in its second half. 10 columns (with experts of second order) and 150 (without), 20,000 rows. Vowpal Wabbit runs
+at its default.
 """
 
 from __future__ import annotations
