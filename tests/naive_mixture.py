@@ -138,7 +138,7 @@ class NaiveMixture:
     @staticmethod
     def _flow(m: float, a: float) -> float:
         """The mean slope along the logistic flow: its travel D solves D + e^m (e^D - 1) = a."""
-        return bisect(lambda d: d + math.exp(m) * math.expm1(d) - a, 0.0, a) / a
+        return bisect(lambda d: d + math.exp(m) * math.expm1(d) - a, 0.0, min(a, 600.0)) / a
 
     def learn(self, q: np.ndarray, y: float, h: float = 1.0) -> tuple[float, float]:
         """(prediction, loss) of the mixture."""

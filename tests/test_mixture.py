@@ -81,7 +81,7 @@ def test_vectors_have_the_digits_of_scalars():
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
-@pytest.mark.parametrize("kind", ["dense", "sparse", "offset", "weights"])
+@pytest.mark.parametrize("kind", ["dense", "sparse", "offset", "weights", "wide"])
 def test_the_mixture_is_what_its_formulas_say(loss, kind):
     rng = np.random.default_rng(3)
     X = rng.normal(size=(120, 4)) * [1.0, 30.0, 1e-3, 1.0]
@@ -91,6 +91,8 @@ def test_the_mixture_is_what_its_formulas_say(loss, kind):
         X += [5.0, -400.0, 0.0, 1.0]
         X[70:, 0] = 0.0  # a centered column that loses its center
     y = X @ [1.0, 0.02, 300.0, -1.0] + rng.normal(size=120)
+    if kind == "wide":  # too many columns for second order
+        X = np.column_stack([X, rng.normal(size=(120, 100))])
     y = np.sign(y) if loss == "logistic" else 7.0 * y + 40.0
     h = 10.0 ** rng.uniform(-1, 1.5, 120) if kind == "weights" else np.ones(120)
     trace = Mixture(loss).learn(X, y, h)
@@ -99,6 +101,36 @@ def test_the_mixture_is_what_its_formulas_say(loss, kind):
     scale = np.abs(expected[:, 0]).max()
     np.testing.assert_allclose(trace.prediction, expected[:, 0], atol=1e-4 * scale)
     np.testing.assert_allclose(trace.loss, expected[:, 1], rtol=2e-3, atol=1e-5 * expected[:, 1].max())
+
+
+def test_two_classes_are_one_problem_seen_from_both_sides():
+    """Of two outputs each makes the shared matrix grow by the same: so they are what one output is."""
+    X, y = load_breast_cancer(return_X_y=True)
+    both = Mixture("logistic", n_outputs=2).learn(X, y).prediction
+    one = Mixture("logistic").learn(X, np.where(y == 1, 1.0, -1.0)).prediction
+    np.testing.assert_allclose(both[:, 1], one, atol=1e-4 * np.abs(one).max())
+    np.testing.assert_allclose(both[:, 0], -one, atol=1e-4 * np.abs(one).max())
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_the_matrix_of_second_order_stays_one(loss):
+    """Columns that are equal, nearly equal, constant and heavy-tailed: what is not known stays as the prior has it."""
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(50_000, 3))
+    nearly = Z[:, 1] + 1e-7 * rng.normal(size=50_000)
+    X = np.column_stack([Z, Z[:, 0], nearly, np.full(50_000, 3.0), rng.standard_t(1.5, size=50_000)])
+    y = Z @ [1.0, -1.0, 0.5] + 0.1 * rng.normal(size=50_000)
+    learner = Mixture(loss)
+    trace = learner.learn(X, np.sign(y) if loss == "logistic" else y)
+    assert learner.state.clocks[layout.MATRICES] == 1.0
+    width = layout.second_width(7)
+    start = layout.SECOND_COLUMNS * width + width * (width + 1)
+    P = learner.state.second[start : start + width * width].reshape(width, width)[:8, :8]
+    known = np.linalg.eigvalsh(np.tril(P) + np.tril(P, -1).T)
+    assert known[0] > 0.0
+    np.testing.assert_allclose(known[-3:], 1 / 0.03, rtol=1e-5)
+    assert known[-4] < 1.0
+    assert trace.loss[-1000:].mean() < (0.06 if loss == "logistic" else 0.0065)
 
 
 # ------------------------------------------------------------------------------------------ the guarantee
