@@ -165,8 +165,9 @@ class Mixture(OnlineLearner):
         room = (room + 4 * EXPERTS) // EXPERTS * EXPERTS  # with the intercept, and whole vectors
         outputs = (EXPERTS + 1) * self.n_outputs  # predictions and slopes
         outputs += layout.SECOND_VECTORS * layout.second_width(block.n_features) if state.second.size else 0
-        work = np.empty(layout.ROW_VECTORS * room + layout.EXPERT_VECTORS * layout.SLOTS + outputs)
-        singles = np.zeros((1 + 2 * (self.n_outputs if resident else 1)) * room, np.float32)
+        # vectors that start with a cache line are read faster
+        work = lazy_zeros(layout.ROW_VECTORS * room + layout.EXPERT_VECTORS * layout.SLOTS + outputs)
+        singles = lazy_zeros((1 + 2 * (self.n_outputs if resident else 1)) * room, np.float32)
         config = np.empty(layout.MIX_CONFIG_SIZE)
         config[layout.MIX_KIND], config[layout.MIX_LABELS] = self._kind, self._labels
         config[layout.MIX_INTERCEPT], config[layout.MIX_DENSE] = self.fit_intercept, block.dense

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from steelyard.data.memory import lazy_zeros
 from steelyard.kernels import layout
 from steelyard.losses import Array
 
@@ -18,7 +19,10 @@ def new_second(n_features: int, n_outputs: int) -> Array:
     parts = [np.zeros(layout.SECOND_COLUMNS * width)]
     for prior in layout.second_priors(n_features):
         parts += [(np.eye(width) / prior).ravel(), np.zeros(width)]
-    return np.concatenate([*parts, models.ravel()])
+    whole = np.concatenate([*parts, models.ravel()])
+    second = lazy_zeros(whole.size)  # which starts with a cache line
+    second[:] = whole
+    return second
 
 
 def second_model(second: Array, n_features: int, output: int, share: Array, *, joined: bool, calibrated: bool) -> Array:

@@ -153,8 +153,8 @@ def learn_mixture(
     variances, raw = rest[11 * SLOTS : 11 * SLOTS + 2], rest[11 * SLOTS + 2 : 11 * SLOTS + 4]
     grown_by = rest[11 * SLOTS + 4 : 11 * SLOTS + 6]
     rest = rest[EXPERT_VECTORS * SLOTS :]
-    p_all, slopes = rest[: EXPERTS * sums.shape[0]], rest[EXPERTS * sums.shape[0] : (EXPERTS + 1) * sums.shape[0]]
-    free = rest[(EXPERTS + 1) * sums.shape[0] :]
+    slopes = rest[rest.size - sums.shape[0] :]
+    p_all, free = rest[: EXPERTS * sums.shape[0]], rest[EXPERTS * sums.shape[0] :]
     journal = (stamps, copies, copied, dual)
     records = (table, doubles, width, size, powers)
     extra = clocks[MATRICES] > 0.0
