@@ -195,7 +195,8 @@ def mix_logistic(step, params, label, power, extra, p, pi, experts):
                 value[k] = math.log1p(e) + max(-margin, 0.0)
             else:
                 value[k] = value[k - 1]
-            change[k] = likely
+            change[k] = ratio[k] = likely  # slope and ratio have the probabilities, for the steps of second order
+            slope[k] = other
             right += pi[k] * likely
             wrong += pi[k] * other
     usual = _usual(p, a)

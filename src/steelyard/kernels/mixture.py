@@ -308,6 +308,7 @@ def learn_mixture(
                     variances,
                     raw,
                     evidence,
+                    experts,
                     grown_by,
                 )
         if h == 0.0:

@@ -46,6 +46,7 @@ _ROWS = 4  # of P at a time: u is read and written once for all of them
 _GROWTH = 1.1  # a unit follows its column's spread when that has grown by so much
 _MOST = 1e8  # what is known along a row grows by at most this factor, for the digits of P
 _MODERATION = math.pi / 8.0
+_OFTEN = 1000.0  # rows after which GAMMA is learned from every fourth one
 _FARTHEST = 300.0  # that a row moves a margin: e^600 is a float
 _LEAST, _LARGEST = 1e-200, 1e200  # of b: otherwise a row is not learned
 
@@ -285,12 +286,12 @@ def _way(m, t, push):
 
 
 @jit
-def _logistic_step(p, b, label, h, counted):
-    """(step, grown): x moves by step * u, and what is known along z grows by 1 + grown, where h is but ``counted``."""
+def _logistic_step(m, t, b, label, h, counted):
+    """(step, grown): x moves by step * u, and what is known along z grows by 1 + grown, where h is but ``counted``.
+
+    m and t are the probabilities of the label and of the other one.
+    """
     s = math.sqrt(1.0 + _MODERATION * b)
-    margin = label * p / s
-    e = math.exp(-abs(margin))
-    m, t = (1.0 / (1.0 + e), e / (1.0 + e)) if margin > 0.0 else (e / (1.0 + e), 1.0 / (1.0 + e))
     d = _way(m, t, min(h * b, 1e300) / s * t)
     step = label * s * d / b
     if h > counted:
@@ -321,9 +322,12 @@ def _calibrate(models, at, p, label, rows):
 
 
 @inline_jit
-def step_second(second, c, both, logistic, label, offset, low, high, h, counted, rows, variances, raw, evidence, grown):
+def step_second(
+    second, c, both, logistic, label, offset, low, high, h, counted, rows, variances, raw, evidence, experts, grown
+):
     """Let both learn a label of an output; ``grown`` receives what P is to grow by, summed over the outputs."""
     z, models = second[3], second[11]
+    likely, other = experts[3], experts[2]
     width = z.size
     for expert in range(0 if both else 1, 2):
         b = variances[expert]
@@ -331,8 +335,9 @@ def step_second(second, c, both, logistic, label, offset, low, high, h, counted,
             continue
         at = (2 * int(c) + expert) * (width + SECOND_EXTRA)
         if logistic:
-            _calibrate(models, at + width, raw[expert], label, rows)
-            step, more = _logistic_step(raw[expert], b, label, h, counted)
+            if rows < _OFTEN or rows % 4.0 == 0.0:
+                _calibrate(models, at + width, raw[expert], label, rows)
+            step, more = _logistic_step(likely[EXPERTS + expert], other[EXPERTS + expert], b, label, h, counted)
         else:
             step, more = _squared_step(raw[expert], b, label, offset, low, high, h, counted)
         grown[expert] += min(more, _MOST)
