@@ -70,6 +70,8 @@ class MixtureState(NamedTuple):
 class Mixture(OnlineLearner):
     """Eight learners in one read of the data, mixed online: no learning rate to choose. See ``docs/theory.md``.
 
+    Where there are at most 100 features, and the loss is squared or logistic, two learners with a full matrix join them.
+
     Parameters
     ----------
     loss : str or Loss

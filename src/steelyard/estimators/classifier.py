@@ -57,7 +57,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
     update : {"iwa", "proximal", "aprox", "linearized"}, default="iwa"
         ``iwa`` makes weights exact and never overshoots.
     eta0 : float or "auto", default="auto"
-        Initial learning rate. ``auto`` needs none: it learns with eight rates in one pass and mixes them, see
+        Initial learning rate. ``auto`` needs none: it learns with many rates in one pass and mixes them, see
         :class:`Mixture`. ``update``, ``schedule``, ``power_t``, ``metric``, ``center`` and ``radius`` belong to a rate,
         and ``auto`` chooses them itself.
     schedule : {"power", "constant", "adagrad-norm", "gap"}, default=None
