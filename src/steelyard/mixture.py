@@ -70,7 +70,7 @@ class MixtureState(NamedTuple):
 class Mixture(OnlineLearner):
     """Eight learners in one read of the data, mixed online: no learning rate to choose. See ``docs/theory.md``.
 
-    Where there are at most 100 features, and the loss is squared or logistic, two learners with a full matrix join them.
+    Two learners with a full matrix join them where there are at most 100 features and the loss is squared or logistic.
 
     Parameters
     ----------
