@@ -16,7 +16,7 @@ class SecondOrder:
         self.logistic, self.prior = logistic, prior
         self.A, self.x = prior * np.eye(columns + 1), np.zeros(columns + 1)
         self.unit = np.zeros(columns)
-        self.mean, self.v, self.seen = np.zeros(columns), np.zeros(columns), 0.0
+        self.mean, self.v, self.present, self.seen = np.zeros(columns), np.zeros(columns), np.zeros(columns), 0.0
 
     def read(self, q: np.ndarray, counted: float) -> None:
         """Let the columns take in a row, and measure it in their units."""
@@ -24,7 +24,10 @@ class SecondOrder:
         away = q - self.mean
         self.mean = self.mean + counted / self.seen * away
         self.v = self.v + counted / self.seen * (away * (q - self.mean) - self.v)
-        for j, spread in enumerate(np.sqrt(self.v)):
+        self.present = self.present + counted * (q != 0.0)
+        with np.errstate(invalid="ignore"):
+            units = np.sqrt(self.v * self.seen / self.present)
+        for j, spread in enumerate(units):
             if self.unit[j] == 0.0 and self.v[j] > 1e-24 * self.mean[j] ** 2:
                 self.unit[j] = spread
             elif self.unit[j] > 0.0 and spread > 1.1 * self.unit[j]:

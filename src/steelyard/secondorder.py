@@ -31,7 +31,7 @@ def second_model(second: Array, n_features: int, output: int, share: Array, *, j
     ``joined`` where the first one has become the second, ``calibrated`` where GAMMA x is the linear model.
     """
     width = layout.second_width(n_features)
-    mean, _, inverse = second[: layout.SECOND_COLUMNS * width].reshape(-1, width)[:, :n_features]
+    mean, _, inverse, _ = second[: layout.SECOND_COLUMNS * width].reshape(-1, width)[:, :n_features]
     matrices = layout.SECOND * width * (width + 1)
     models = second[layout.SECOND_COLUMNS * width + matrices :].reshape(-1, layout.SECOND, width + layout.SECOND_EXTRA)
     x = models[output][[1, 1]] if joined else models[output]

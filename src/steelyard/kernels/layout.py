@@ -109,7 +109,7 @@ EXPERT_VECTORS = 12  # a, value, slope, ratio, change, room, zeros, p, four that
 
 # ``second``: what the experts of second order have learned, in vectors as wide as there are columns and the intercept,
 # filled up to a multiple of EXPERTS. After x of each output and expert come GAMMA and INFO.
-SECOND_COLUMNS = 3  # mean, variance, one over the unit
+SECOND_COLUMNS = 4  # mean, variance, one over the unit, the weight of rows that are not zero there
 SECOND_VECTORS = 4  # in ``work``: z, room, and u of both
 GAMMA, INFO = range(2)
 SECOND_EXTRA = EXPERTS

@@ -163,7 +163,8 @@ def learn_mixture(
     full_order = (
         orders[:wide],
         orders[wide : 2 * wide],
-        orders[2 * wide : start],
+        orders[2 * wide : 3 * wide],
+        orders[3 * wide : start],
         free[:wide],
         free[wide : 2 * wide],
         orders[start : start + wide * wide],
@@ -212,7 +213,7 @@ def learn_mixture(
         last_rate = clocks[MIXING_RATE] if clocks[MIXING_RATE] > 0.0 else rate
         both = clocks[MATRICES] > 1.0
         if extra:
-            write_row(data, indices, lo, hi, dense, full_order[3], n_features, intercept)
+            write_row(data, indices, lo, hi, dense, full_order[4], n_features, intercept)
             read_row(
                 full_order,
                 size,

@@ -1,7 +1,8 @@
 """Two experts of second order, for data with few columns: a full matrix each, and a Gaussian for what they do not know.
 
-Both know all columns, a zero as well as any value, centered and in units of their spread: z = (q - mean) / unit. An
-expert holds weights x and P, the inverse of A = prior + sum of w z z^T, and has b = z^T P z, the variance of its
+Both know all columns, a zero as well as any value: z = (q - mean) / unit. The unit is the column's spread over the root
+of the share of rows in which it is not zero, so that z is of order 1 where a column is there, however seldom that is.
+An expert holds weights x and P, the inverse of A = prior + sum of w z z^T, and has b = z^T P z, the variance of its
 prediction p = <x, z>. The two have different priors (``layout.second_priors``): a strong one for noise, a weak one for
 clean data.
 
@@ -18,10 +19,10 @@ A it counts as 10 at most, as in the mixture: a heavy row moves x as far as its 
 
 After many rows the two priors make no difference any more: from then on the first expert is the second one.
 
-``second`` is (mean, variance, inverse, z, w, P, u, g, P, u, g, models): for each column its mean, its variance, one
-over its unit, and for the row at hand z, and room; for each expert P, of which half is kept, u = P z, and g, of which
-g g^T is still to be taken off P: that waits for the next row, which reads P anyway. ``models`` has, for each output and
-expert, x and then GAMMA and INFO.
+``second`` is (mean, variance, inverse, present, z, w, P, u, g, P, u, g, models): for each column its mean, its
+variance, one over its unit, the weight of the rows in which it is not zero, and for the row at hand z, and room; for
+each expert P, of which half is kept, u = P z, and g, of which g g^T is still to be taken off P: that waits for the next
+row, which reads P anyway. ``models`` has, for each output and expert, x and then GAMMA and INFO.
 """
 
 from __future__ import annotations
@@ -166,30 +167,34 @@ def _grow_unit(P, u, w, g, z, j, ratio, prior, size, models, expert):
 
 
 @dense_jit
-def _observe_columns(mean, variance, inverse, z, size, share, centering):
-    """Let mean and variance take in z, which holds q; it becomes q - mean. Returns whether a unit has to grow."""
+def _observe_columns(mean, variance, inverse, present, z, size, h, seen, centering):
+    """Let the columns take in z, which holds q and becomes q - mean. Returns whether a unit has to grow."""
     growing = 0
+    after = seen + h
+    share = h / after
     for j in range(size):
         q = z[j]
         away = q - mean[j]
         moved = mean[j] + share * away if centering else 0.0
         rest = q - moved
         spread2 = variance[j] + share * (away * rest - variance[j])
+        there = present[j] + (h if q != 0.0 else 0.0)
         mean[j] = moved
         variance[j] = spread2
+        present[j] = there
         z[j] = rest
-        growing |= spread2 * inverse[j] * inverse[j] > _GROWTH * _GROWTH
+        growing |= spread2 * inverse[j] * inverse[j] * after > _GROWTH * _GROWTH * there
         growing |= inverse[j] == 0.0 and spread2 > 0.0
     return growing != 0
 
 
 @jit
-def _grow_units(second, size, features, both, priors):
-    mean, variance, inverse, z, w, P0, u0, g0, P1, u1, g1, models = second
+def _grow_units(second, size, features, seen, both, priors):
+    mean, variance, inverse, present, z, w, P0, u0, g0, P1, u1, g1, models = second
     for j in range(features):
         if not variance[j] > 1e-24 * mean[j] * mean[j]:
             continue  # but rounding
-        unit = math.sqrt(variance[j])
+        unit = math.sqrt(variance[j] * (seen / present[j]))
         ratio = unit * inverse[j]
         if inverse[j] > 0.0 and not ratio > _GROWTH:
             continue
@@ -228,10 +233,10 @@ def write_row(data, indices, lo, hi, dense, z, features, intercept):
 @inline_jit
 def read_row(second, size, features, h, seen, centering, both, priors, variances):
     """Have z, u and b of a row that was written to z; ``h`` is its counted weight, ``seen`` that of all before it."""
-    mean, variance, inverse, z, w, P0, u0, g0, P1, u1, g1, _ = second
+    mean, variance, inverse, present, z, w, P0, u0, g0, P1, u1, g1, _ = second
     if h > 0.0:
-        if _observe_columns(mean, variance, inverse, z, features, h / (seen + h), centering):
-            _grow_units(second, size, features, both, priors)
+        if _observe_columns(mean, variance, inverse, present, z, features, h, seen, centering):
+            _grow_units(second, size, features, seen + h, both, priors)
     else:
         _subtract(z, mean, features)
     _scale(z, inverse, features)
@@ -248,7 +253,7 @@ def read_row(second, size, features, h, seen, centering, both, priors, variances
 @inline_jit
 def predict_second(second, c, both, logistic, offset, low, high, clipping, variances, raw, p, evidence):
     """What the two play for an output: ``p[8:10]``; ``raw`` keeps <x, z>."""
-    z, models = second[3], second[11]
+    z, models = second[4], second[12]
     for expert in range(2):
         source = expert if both else 1
         at = (2 * int(c) + source) * (z.size + SECOND_EXTRA)
@@ -317,7 +322,7 @@ def _calibrate(models, at, p, label, rows):
     gamma, info = models[at + GAMMA], models[at + INFO]
     e = 1.0 / (1.0 + math.exp(min(label * gamma * p, 700.0)))
     info = info * (1.0 - 2.0 / (rows + 3.0)) + e * (1.0 - e) * p * p
-    models[at + GAMMA] = clip(gamma + clip(e * label * p / (1.0 + info), -0.5, 0.5), 0.01, 1.0)
+    models[at + GAMMA] = clip(gamma + clip(e * label * p / (1.0 + info), -0.5, 0.5), 0.01, 4.0)
     models[at + INFO] = info
 
 
@@ -326,7 +331,7 @@ def step_second(
     second, c, both, logistic, label, offset, low, high, h, counted, rows, variances, raw, evidence, experts, grown
 ):
     """Let both learn a label of an output; ``grown`` receives what P is to grow by, summed over the outputs."""
-    z, models = second[3], second[11]
+    z, models = second[4], second[12]
     likely, other = experts[3], experts[2]
     width = z.size
     for expert in range(0 if both else 1, 2):
@@ -341,7 +346,7 @@ def step_second(
         else:
             step, more = _squared_step(raw[expert], b, label, offset, low, high, h, counted)
         grown[expert] += min(more, _MOST)
-        u = second[6] if expert == 0 else second[9]
+        u = second[7] if expert == 0 else second[10]
         _add(models[at : at + width], u, step)
 
 
@@ -355,7 +360,7 @@ def _add(x, u, factor):
 def leave_rest(second, both, size, variances, grown):
     """Set g of both: the outputs share P, which grows by the mean of what each would have it grow by."""
     for expert in range(0 if both else 1, 2):
-        u, g = (second[6], second[7]) if expert == 0 else (second[9], second[10])
+        u, g = (second[7], second[8]) if expert == 0 else (second[10], second[11])
         mean = grown[expert] / np.float64(size)
         b = variances[expert]
         if mean > 0.0 and _LEAST < b < _LARGEST:
