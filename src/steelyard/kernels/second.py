@@ -133,11 +133,13 @@ def _place(row, column, width):
 
 
 @jit
-def _grow_unit(P, u, w, g, z, j, ratio, prior, size, models, expert):
+def _grow_unit(P, u, g, j, ratio, prior, size, models, expert):
     """The unit of column j grows by ``ratio``: its weight and its row of P change with it, and the prior, which has
     become weaker by that, is made as strong as before. Exact, for any ratio."""
     width = g.size
-    _multiply(P, u, w, g, z, width)  # for what was left to be taken off
+    for k in range(width):  # what was left to be taken off
+        for i in range((k // EXPERTS + 1) * EXPERTS):
+            P[k * width + i] -= g[k] * g[i]
     g[:] = 0.0
     q = 1.0 / (ratio * ratio)
     add = prior * (1.0 - q)
@@ -190,7 +192,7 @@ def _observe_columns(mean, variance, inverse, present, z, size, h, seen, centeri
 
 @jit
 def _grow_units(second, size, features, seen, both, priors):
-    mean, variance, inverse, present, z, w, P0, u0, g0, P1, u1, g1, models = second
+    mean, variance, inverse, present, _, _, P0, u0, g0, P1, u1, g1, models = second
     for j in range(features):
         if not variance[j] > 1e-24 * mean[j] * mean[j]:
             continue  # but rounding
@@ -199,9 +201,9 @@ def _grow_units(second, size, features, seen, both, priors):
         if inverse[j] > 0.0 and not ratio > _GROWTH:
             continue
         if inverse[j] > 0.0:
-            if both:
-                _grow_unit(P0, u0, w, g0, z, j, ratio, priors[0], size, models, 0)
-            _grow_unit(P1, u1, w, g1, z, j, ratio, priors[1], size, models, 1)
+            for expert in range(0 if both else 1, 2):  # one after the other, so that this is compiled once
+                P, u, g, prior = (P0, u0, g0, priors[0]) if expert == 0 else (P1, u1, g1, priors[1])
+                _grow_unit(P, u, g, j, ratio, prior, size, models, expert)
         inverse[j] = 1.0 / unit
 
 
@@ -240,11 +242,10 @@ def read_row(second, size, features, h, seen, centering, both, priors, variances
     else:
         _subtract(z, mean, features)
     _scale(z, inverse, features)
-    if both:
-        variances[0] = _multiply(P0, u0, w, g0, z, features + 1)
-        g0[:] = 0.0
-    variances[1] = _multiply(P1, u1, w, g1, z, features + 1)
-    g1[:] = 0.0
+    for expert in range(0 if both else 1, 2):
+        P, u, g = (P0, u0, g0) if expert == 0 else (P1, u1, g1)
+        variances[expert] = _multiply(P, u, w, g, z, features + 1)
+        g[:] = 0.0
 
 
 # ------------------------------------------------------------------------------------------------- the experts
