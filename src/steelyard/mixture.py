@@ -70,6 +70,8 @@ class MixtureState(NamedTuple):
 class Mixture(OnlineLearner):
     """Eight learners in one read of the data, mixed online: no learning rate to choose. See ``docs/theory.md``.
 
+    Where there are at most 100 columns, two more with a full matrix join them, for the squared and the logistic loss.
+
     Parameters
     ----------
     loss : str or Loss
