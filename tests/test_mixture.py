@@ -18,6 +18,7 @@ from steelyard import Bank, Learner, Mixture, OnlineClassifier, OnlineRegressor,
 from steelyard.data.libsvm import LibsvmSource
 from steelyard.kernels import layout
 from steelyard.kernels.compile import jit
+from steelyard.kernels.second import _way
 from steelyard.kernels.steps.lanes import decay_lanes, exp_lanes
 from steelyard.kernels.steps.logistic import logistic_sixteen_gap
 from steelyard.mixture import RATES
@@ -387,6 +388,18 @@ def test_one_heavy_row_ends_at_its_label():
     assert learner.predict(X[:1])[0] == pytest.approx(y[0], abs=1e-3)
 
 
+@pytest.mark.parametrize("margin", [-800.0, -340.0, -300.0, -250.0, -10.0, 0.0, 10.0])
+@pytest.mark.parametrize("push", [1e-3, 1.0, 500.0, 1e5])
+def test_the_way_of_a_second_order_step_is_never_beyond_its_root(margin, push):
+    e = np.exp(-abs(margin))
+    m, t = (1.0 / (1.0 + e), e / (1.0 + e)) if margin > 0.0 else (e / (1.0 + e), 1.0 / (1.0 + e))
+    d = _way(m, t, push)
+    assert 0.0 < d <= 300.0
+    travelled = t * t * d + 2.0 * m * t * np.expm1(d) + m * m * np.expm1(2.0 * d) / 2.0
+    assert travelled <= push * (1.0 + 1e-6)
+    assert d == 300.0 or travelled == pytest.approx(push, rel=1e-6)
+
+
 @pytest.mark.parametrize("loss", ["logistic", "squared", "hinge"])
 def test_weight_zero_changes_nothing(loss):
     rng = np.random.default_rng(0)
@@ -396,6 +409,7 @@ def test_weight_zero_changes_nothing(loss):
     before = [array.copy() for array in learner.state]
     other = pickle.loads(pickle.dumps(learner))
     trace = learner.learn(X[:5] * 100.0, -y[:5], np.zeros(5))
+    learner.learn(np.full((1, 3), 1e60), y[:1], [0.0])  # predictions of experts who would be retired for them
     for name, old, new in zip(learner.state._fields, before, learner.state, strict=True):
         if name != "second":  # where a part of the last row may wait for the next one
             np.testing.assert_array_equal(old, new)

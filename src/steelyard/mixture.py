@@ -70,7 +70,7 @@ class MixtureState(NamedTuple):
 class Mixture(OnlineLearner):
     """Eight learners in one read of the data, mixed online: no learning rate to choose. See ``docs/theory.md``.
 
-    Two learners with a full matrix join them where there are at most 100 features and the loss is squared or logistic.
+    Where there are at most 100 columns, two more with a full matrix join them, for the squared and the logistic loss.
 
     Parameters
     ----------

@@ -82,7 +82,7 @@ def load(path: str | os.PathLike[str], *, loss: CustomLoss | None = None) -> Onl
     name = os.fspath(path)
     with open(path, "rb") as file:
         try:
-            return _load(file, name, loss)
+            return _load(file, loss)
         except (_Refused, MemoryError) as error:
             raise ValueError(f"{name} {error}") from error
         except Exception as error:  # whatever damage does: bad zip, bad JSON, a type, a size, …
@@ -98,7 +98,7 @@ def _require(condition: Any, message: str) -> None:
         raise _Refused(message)
 
 
-def _load(file: IO[bytes], name: str, loss: CustomLoss | None) -> OnlineLearner:
+def _load(file: IO[bytes], loss: CustomLoss | None) -> OnlineLearner:
     with zipfile.ZipFile(file) as archive:
         size = os.fstat(file.fileno()).st_size
         members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}

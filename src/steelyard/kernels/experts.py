@@ -1,8 +1,7 @@
 """What a round does to the experts of a mixture, beside their steps and how they are mixed.
 
 Arguments: ``clocks`` and ``sums`` as in ``layout``; ``evidence``, the experts' cumulated losses, and ``p``, their
-predictions; ``experts``, their vectors (see ``mixing``); ``row``, the vectors of a row's features: where their records
-start, q, z, q r_1 and z r_2.
+predictions; ``experts``, their vectors (see ``mixing``).
 """
 
 from __future__ import annotations
@@ -51,11 +50,18 @@ def counted_weight(clocks, h):
 
 @inline_jit
 def mixing_rate(kind, low, high, largest):
-    """By how much a loss that counts 1 lowers an expert's share: e^(-rate * loss). It never rises."""
+    """A loss that counts 1 multiplies an expert's share by e^(-rate * loss). The rate never rises."""
     if kind == MIX_SQUARED:
         width = high - low
         return 4.0 / (width * width * largest) if width > 0.0 else 0.0
     return 1.0 / largest
+
+
+@inline_jit
+def copy_experts(numbers, room):
+    """One number of each expert, to ``room``."""
+    for k in range(TOTAL):
+        room[k] = numbers[k]
 
 
 @inline_jit

@@ -88,7 +88,7 @@ HALF = EXPERTS // 2  # experts of each of the two metrics
 SECOND = 2  # experts of second order, for data of few columns
 TOTAL = EXPERTS + SECOND
 SLOTS = 16  # room for them, in whole vectors
-SHARING_COST = 0.271  # the sum of -ln(1 - moved) over all rounds, moved as in ``mixing.share_out``: 0.27072 and less
+SHARING_COST = 0.271  # above the sum of -ln(1 - moved) over all rounds, 0.27072, moved as in ``mixing.share_out``
 
 # A feature's record, of single precision: for each output EXPERTS weights; for each output (G, H); then its statistics.
 SUMS_OF_OUTPUT = 2  # G, H
@@ -105,10 +105,10 @@ MOST_VARIANCE = 1e6  # in that unit, where it is at most 4 and a little more
 
 # ``work``: vectors of the features of a row, then vectors of SLOTS numbers, then the predictions of every output.
 ROW_VECTORS = 8  # q, n, mean, inverse, whole, z, first, second
-EXPERT_VECTORS = 12  # a, value, slope, ratio, change, room, zeros, p, four that features add to, and a few more
+EXPERT_VECTORS = 12  # a, value, slope, ratio, change, room, zeros, found, p, out, spared, and one of second order
 
-# ``second``: what the experts of second order have learned, in vectors as wide as there are columns and the intercept,
-# filled up to a multiple of EXPERTS. After x of each output and expert come GAMMA and INFO.
+# ``MixtureState.second``: what the experts of second order have learned, in vectors as wide as columns and the
+# intercept are many, filled up to a multiple of EXPERTS. After x of each output and expert come GAMMA and INFO.
 SECOND_COLUMNS = 4  # mean, variance, one over the unit, the weight of rows that are not zero there
 SECOND_VECTORS = 4  # in ``work``: z, room, and u of both
 GAMMA, INFO = range(2)

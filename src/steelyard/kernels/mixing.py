@@ -1,7 +1,8 @@
 """How the predictions of the experts become one, with a bound on what that costs.
 
 ``evidence`` is each expert's cumulated loss, infinite where it is retired, and ``pi`` their shares. ``experts`` are
-vectors: the step lengths, the results of the steps (value, slope, ratio = c/slope), and room to work in. The eight of
+vectors: the step lengths, the results of the steps (value, slope, ratio = c/slope), and room to work in (the last one
+is zeros for ``_log_mean``; for the squared loss it holds losses). The eight of
 first order come first; where there is ``extra``, two of second order follow, who get half of the shares to begin with,
 and whose steps are not made here.
 """
@@ -17,7 +18,7 @@ from steelyard.kernels.steps.lanes import decay_lanes, exp_lanes
 from steelyard.kernels.steps.logistic import logistic_lanes
 
 FAVOUR = EXPERTS / SECOND  # of one of second order over one of first: half of the shares for either kind
-MOVED = 0.25  # of the shares, in all, that are moved among the experts; see share_out
+MOVED = 0.25  # how much of the shares is moved among the experts; see share_out
 
 
 @jit
@@ -82,8 +83,8 @@ def flatten(pi, power):
 def share_out(evidence, pi, likelihood, rows):
     """The shares after a round: in proportion to pi_k likelihood_k, and a part moved to where the shares began.
 
-    The part is MOVED / (t ln^2 t) in round t = 3, 4, …, of which the sum is finite: an expert who leads for all rounds
-    pays at most a constant for it, and one who falls behind can come back for about ln t.
+    The part is MOVED / (t ln^2 t), t = 3 in the first round, 4 in the second, …, of which the sum is finite: an expert
+    who is best for all rounds pays at most a constant for it, and a switch to another expert costs about ln t.
     """
     total = 0.0
     alive = 0.0
@@ -176,7 +177,7 @@ def _aggregate(pi, p, low, high, rate, scratch, extra):
 
 @jit
 def mix_logistic(step, params, label, power, extra, p, pi, experts):
-    """Probabilities are mixed: the loss of the mixture is never above that of the experts' average probability.
+    """Probabilities are mixed: the loss of the mixture is that of the experts' average probability.
 
     ``power`` is the row's count over the largest so far. The likelihoods for ``share_out`` go to ``change``.
     """
@@ -241,7 +242,7 @@ def _likelihoods(value, rate, pi, likelihood):
 @jit
 def mix_squared(label, low, high, first_row, moved, scale, rate, extra, p, pi, experts):
     """The aggregating algorithm, on the range of labels seen before. ``value`` receives the losses at the label itself,
-    ``zeros`` those at the label within the range, and ``change`` the likelihoods for ``share_out``: of the latter."""
+    ``inner`` those at the label within the range, and ``change`` the likelihoods for ``share_out``, of ``inner``."""
     a, value, slope, ratio, change, scratch, inner = experts
     mixed = 0.0 if first_row else _aggregate(pi, p, low, high, rate, scratch, extra)
     loss = 0.5 * (mixed - label) * (mixed - label)

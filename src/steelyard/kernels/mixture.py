@@ -24,6 +24,7 @@ import numpy as np
 from steelyard.kernels.experts import (
     add_to_certificate,
     certify_round,
+    copy_experts,
     count_losses,
     count_row,
     counted_weight,
@@ -91,7 +92,7 @@ def learn_mixture(
     clocks,
     centered,
     dual,
-    orders,
+    second_state,
     config,
     rates,
     powers,
@@ -107,9 +108,9 @@ def learn_mixture(
     """Learn the rows in ``order``: like ``single.learn``, for the mixture.
 
     ``doubles`` is the memory of ``table`` seen in double precision, ``dual`` the sum of h c q for each feature and
-    output, ``orders`` what the experts of second order know (see ``second``), empty where there are none; ``rates`` are
-    those of the others, ``powers`` has 2^-k; ``offsets``, ``work`` and ``singles`` have room for the longest row, or
-    for all features where they are resident.
+    output, ``second_state`` what the experts of second order know (see ``second``), empty where there are none;
+    ``rates`` are those of the others, ``powers`` has 2^-k; ``offsets``, ``work`` and ``singles`` have room for the
+    longest row, or for all features where they are resident.
 
     Where ``stamps`` is not empty, the first change of a feature's record is preceded by a copy of it: the copies go to
     ``copies``, the features to ``copied[1:]`` and their number to ``copied[0]``. A stamp is 1 where a feature has been
@@ -150,6 +151,7 @@ def learn_mixture(
     whole, z, first, second = vectors[6], vectors[7], vectors[8], vectors[9]
     a, change, p = experts[0], experts[4], rest[8 * SLOTS : 9 * SLOTS]
     found, out = rest[7 * SLOTS : 8 * SLOTS], rest[9 * SLOTS : 10 * SLOTS]
+    spared = rest[10 * SLOTS : 10 * SLOTS + TOTAL]
     variances, raw = rest[11 * SLOTS : 11 * SLOTS + 2], rest[11 * SLOTS + 2 : 11 * SLOTS + 4]
     grown_by = rest[11 * SLOTS + 4 : 11 * SLOTS + 6]
     rest = rest[EXPERT_VECTORS * SLOTS :]
@@ -158,22 +160,22 @@ def learn_mixture(
     journal = (stamps, copies, copied, dual)
     records = (table, doubles, width, size, powers)
     extra = clocks[MATRICES] > 0.0
-    wide = (n_features + EXPERTS) // EXPERTS * EXPERTS if extra else 0
+    wide = (n_features + EXPERTS) // EXPERTS * EXPERTS if extra else 0  # layout.second_width
     own, start = wide * (wide + 1), SECOND_COLUMNS * wide
-    full_order = (
-        orders[:wide],
-        orders[wide : 2 * wide],
-        orders[2 * wide : 3 * wide],
-        orders[3 * wide : start],
+    second_order = (
+        second_state[:wide],
+        second_state[wide : 2 * wide],
+        second_state[2 * wide : 3 * wide],
+        second_state[3 * wide : start],
         free[:wide],
         free[wide : 2 * wide],
-        orders[start : start + wide * wide],
+        second_state[start : start + wide * wide],
         free[2 * wide : 3 * wide],
-        orders[start + wide * wide : start + own],
-        orders[start + own : start + own + wide * wide],
+        second_state[start + wide * wide : start + own],
+        second_state[start + own : start + own + wide * wide],
         free[3 * wide : 4 * wide],
-        orders[start + own + wide * wide : start + 2 * own],
-        orders[start + 2 * own :],
+        second_state[start + own + wide * wide : start + 2 * own],
+        second_state[start + 2 * own :],
     )
     priors = (config[MIX_STRONG], config[MIX_WEAK])
     if resident:
@@ -213,9 +215,9 @@ def learn_mixture(
         last_rate = clocks[MIXING_RATE] if clocks[MIXING_RATE] > 0.0 else rate
         both = clocks[MATRICES] > 1.0
         if extra:
-            write_row(data, indices, lo, hi, dense, full_order[4], n_features, intercept)
+            write_row(data, indices, lo, hi, dense, second_order[4], n_features, intercept)
             read_row(
-                full_order,
+                second_order,
                 size,
                 n_features,
                 counted if h > 0.0 else 0.0,
@@ -241,11 +243,16 @@ def learn_mixture(
                 p[k] = p_all[c * WEIGHTS + np.uint64(k)] + out[k]
             norm1, norm2 = out[EXPERTS], out[EXPERTS + 1]
             evidence = sums[c, EVIDENCE : EVIDENCE + TOTAL]
+            if h == 0.0:  # such a row retires nobody
+                copy_experts(evidence, spared)
+                evidence = spared
             retire_and_clip(clocks, kind, labels, evidence, p)
             logistic, clipping = kind == MIX_LOGISTIC, labels == PLAIN or clocks[MIX_ROWS] > 0.0
             if extra:
                 offset = clocks[LABEL_MEAN]
-                predict_second(full_order, c, both, logistic, offset, low, high, clipping, variances, raw, p, evidence)
+                predict_second(
+                    second_order, c, both, logistic, offset, low, high, clipping, variances, raw, p, evidence
+                )
             moved, scale, speed = label_scales(
                 clocks, kind, labels, config[MIX_DELTA], label, h, seen, intercept, first_label
             )
@@ -258,6 +265,9 @@ def learn_mixture(
                 pi = found
             else:
                 pi = sums[c, SHARES : SHARES + TOTAL]
+                if h == 0.0:
+                    copy_experts(pi, found)
+                    pi = found
                 drop_retired(evidence, pi)
                 if rate < last_rate and h > 0.0:
                     flatten(pi, rate / last_rate)
@@ -295,7 +305,7 @@ def learn_mixture(
                 below = min(low, label) if clipping else label
                 above = max(high, label) if clipping else label
                 step_second(
-                    full_order,
+                    second_order,
                     c,
                     both,
                     logistic,
@@ -316,7 +326,7 @@ def learn_mixture(
             continue
         add_to_certificate(data, indices, lo, hi, dense, intercept, slopes, dual)
         if extra:
-            leave_rest(full_order, both, size, variances, grown_by)
+            leave_rest(second_order, both, size, variances, grown_by)
             clocks[SECOND_SEEN] += counted
             if clocks[MIX_ROWS] >= SECOND_ROWS * (n_features + 1):
                 clocks[MATRICES] = 1.0

@@ -48,7 +48,7 @@ _GROWTH = 1.1  # a unit follows its column's spread when that has grown by so mu
 _MOST = 1e8  # what is known along a row grows by at most this factor, for the digits of P
 _MODERATION = math.pi / 8.0
 _OFTEN = 1000.0  # rows after which GAMMA is learned from every fourth one
-_FARTHEST = 300.0  # that a row moves a margin: e^600 is a float
+_FARTHEST = 300.0  # that a row moves a margin, at most: e^600 is a float
 _LEAST, _LARGEST = 1e-200, 1e200  # of b: otherwise a row is not learned
 
 
@@ -288,7 +288,7 @@ def _way(m, t, push):
         d -= change
         if not change > 1e-7 * d:
             break
-    return max(d, 0.0)
+    return min(max(d, 0.0), _FARTHEST)  # a step from below the root lands far beyond it
 
 
 @jit

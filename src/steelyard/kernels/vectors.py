@@ -1,8 +1,9 @@
 """The features of a row side by side: what a mixture does to them, eight at a time.
 
 The statistics of a row's features are read from their records (``features``) into vectors, change there, and are
-written back: for sparse rows with every row, for dense ones once a block. What happens to a feature once in a while
-(its first value, a change of its unit, the end of its center) is left to ``features``, one feature at a time.
+written back: with every row, or once a block where all features stay in them (see ``statistics``). What happens to a
+feature once in a while (its first value, a change of its unit, the end of its center) is left to ``features``, one
+feature at a time.
 
 The vectors: ``q``, the values; ``n``, ``mean`` and ``v``, the statistics; ``inverse``, 2^-k; and what comes out of
 them, ``whole`` and ``z``, the value and the centered value in the feature's unit, and ``first`` and ``second``, these
@@ -250,7 +251,7 @@ def move_lanes(typingctx: Any, vectors: Any, size: Any, table: Any, shift: Any, 
     """Move the weights of a row of ``size`` features by ``change`` times (q r_1, z r_2), and add its share to G and H.
 
     ``vectors`` is (grown, curve, whole, z, first, second, offsets), and ``amounts`` is what is added to G and H for
-    each unit of q^2 and z^2; an overflow leaves these as they are. Weights are kept within 1e30 of zero.
+    each unit of q^2 and z^2; a sum that would pass 1e30 stays as it is. Weights are kept within 1e30 of zero.
     """
     signature = types.void(vectors, types.intp, table, types.uint64, change, amounts)
 
