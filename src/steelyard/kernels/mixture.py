@@ -240,11 +240,13 @@ def learn_mixture(
                 p[k] = p_all[c * WEIGHTS + np.uint64(k)] + out[k]
             norm1, norm2 = out[EXPERTS], out[EXPERTS + 1]
             evidence = sums[c, EVIDENCE : EVIDENCE + TOTAL]
-            retire_and_clip(clocks, kind, labels, evidence, p)
+            retire_and_clip(clocks, kind, labels, h, evidence, p)
             logistic, clipping = kind == MIX_LOGISTIC, labels == PLAIN or clocks[MIX_ROWS] > 0.0
             if extra:
                 offset = clocks[LABEL_MEAN]
-                predict_second(full_order, c, both, logistic, offset, low, high, clipping, variances, raw, p, evidence)
+                predict_second(
+                    full_order, c, both, logistic, h, offset, low, high, clipping, variances, raw, p, evidence
+                )
             moved, scale, speed = label_scales(
                 clocks, kind, labels, config[MIX_DELTA], label, h, seen, intercept, first_label
             )

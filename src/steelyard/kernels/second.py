@@ -245,8 +245,8 @@ def read_row(second, size, features, h, seen, centering, both, priors, variances
 
 
 @inline_jit
-def predict_second(second, c, both, logistic, offset, low, high, clipping, variances, raw, p, evidence):
-    """What the two play for an output: ``p[8:10]``; ``raw`` keeps <x, z>."""
+def predict_second(second, c, both, logistic, h, offset, low, high, clipping, variances, raw, p, evidence):
+    """What the two play for an output: ``p[8:10]``; ``raw`` keeps <x, z>. A row of weight 0 retires none."""
     z, models = second[3], second[11]
     for expert in range(2):
         source = expert if both else 1
@@ -255,7 +255,8 @@ def predict_second(second, c, both, logistic, offset, low, high, clipping, varia
         played = raw[expert] / math.sqrt(1.0 + _MODERATION * max(variances[source], 0.0)) if logistic else raw[expert]
         if not abs(played) < RANGE or evidence[EXPERTS + expert] == math.inf:
             played = 0.0
-            evidence[EXPERTS + expert] = math.inf
+            if h > 0.0:
+                evidence[EXPERTS + expert] = math.inf
         if not logistic:
             played += offset
             if clipping:
