@@ -266,9 +266,9 @@ def predict_second(second, c, both, logistic, h, offset, low, high, clipping, va
 
 @jit
 def _way(m, t, push):
-    """The D of t^2 D + 2 m t (e^D - 1) + m^2 (e^2D - 1)/2 = push: Newton's from above, which never undershoots.
+    """The D of t^2 D + 2 m t (e^D - 1) + m^2 (e^2D - 1)/2 = push, or _FARTHEST, if that is less.
 
-    The left side is at least D, since t + m = 1.
+    Newton's from above, which never undershoots: the left side is at least D, since t + m = 1.
     """
     d = push
     if push > 0.1 and m > 1e-150:
@@ -282,7 +282,7 @@ def _way(m, t, push):
         d -= change
         if not change > 1e-7 * d:
             break
-    return max(d, 0.0)
+    return clip(d, 0.0, _FARTHEST)  # a start below the root, because of the limit, ends anywhere above it
 
 
 @jit
