@@ -237,8 +237,8 @@ def _check_mixture(mixture: Mixture, arrays: dict[str, NDArray[Any]]) -> None:
     _require(((shares >= 0.0) & (shares <= 1.0 + 1e-9)).all(), "is damaged: a share is out of range")
     matrices = (1.0, 2.0) if arrays["second"].size else (0.0,)
     _require(clocks[layout.MATRICES] in matrices, "is damaged: its number of matrices is out of range")
-    retired = mixture._evidence_of(arrays["sums"])[:, layout.EXPERTS :] == np.inf  # they may have left the floats
-    finite = retired.any() or np.isfinite(arrays["second"]).all()
+    alive = np.isfinite(mixture._evidence_of(arrays["sums"])[:, layout.EXPERTS :])  # others may have left the floats
+    finite = not alive.all() or np.isfinite(arrays["second"]).all()
     _require(finite, "is damaged: a number of its experts of second order is not finite")
     counts = clocks[[layout.MIX_SEEN, layout.MIX_ROWS, layout.LABEL_UNIT, layout.SECOND_SEEN]]
     _require(((counts >= 0.0) & (counts < np.inf)).all(), "is damaged: a clock is out of range")
