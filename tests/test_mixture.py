@@ -608,6 +608,18 @@ def test_a_row_of_weight_zero_may_hold_anything(loss):
         np.testing.assert_array_equal(mixture.state.sums, without.state.sums)
 
 
+@pytest.mark.parametrize("eta0", ["auto", 1.0])
+def test_an_infinite_loss_of_weight_zero_does_not_count(eta0):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = np.sign(X[:, 0] + 0.3 * rng.normal(size=300))
+    weight = np.ones(300)
+    weight[200] = 0.0
+    X[200, 0] = -1e6 * y[200]
+    model = OnlineClassifier(loss="exponential", eta0=eta0)
+    assert model.partial_fit(X, y, classes=[-1, 1], sample_weight=weight).progressive_loss_ < 2.0
+
+
 def test_no_row_moves_a_margin_farther_than_it_may():
     from steelyard.kernels.second import _way
 
