@@ -186,8 +186,6 @@ def judge(s: Stream, certificate: Certificate, labels: Any, played: Any, models:
     reach = abs(q) @ abs(u).T
     size = h @ terms + h @ abs(theirs) + (h * abs(slope)) @ reach
     least = UNDERFLOW * len(h) * (1 + abs(u).sum(axis=1)) * max(1, float(abs(labels).max())) ** 2
-    if s.loss == "logistic":  # probabilities of a mixture are right to 1e-15, and not to digits of their own
-        least = least + Wide(1e-15) * (h @ (abs(played)[:, None] + reach))
     assert certificate.scale is not None
     assert certificate.center is not None
     center = abs(certificate.center[:-1]) * s.intercept

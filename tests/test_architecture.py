@@ -228,7 +228,18 @@ for form in (X, sp.csr_matrix(X), X.astype(np.float32), sp.csr_matrix((40, 0)), 
         mixture = Mixture(loss)
         mixture.learn(form, y[:n])
         mixture.predict(form)
-steelyard.OnlineClassifier(random_state=0).fit(X > 0, y)
+for d in (1, 7, 8, 9, 99, 100, 101):
+    X = rng.normal(size=(12, d)).astype(np.float32 if d == 9 else np.float64) + 3.0
+    X[4] = 0.0  # rows without features, and centered columns that are missing
+    X[6, rng.random(d) < 0.5] = 0.0
+    labels, weight = np.arange(12.0) % 3, np.arange(12.0) % 4
+    for form in (X, sp.csr_matrix(X)):
+        for outputs, intercept in ((1, True), (1, False), (3, True)):
+            mixture = Mixture("logistic", n_outputs=outputs, fit_intercept=intercept)
+            for part in (slice(0, 5), slice(5, 12)):
+                mixture.learn(form[part], labels[part] if outputs == 3 else y[:12][part], weight[part])
+            mixture.predict(form)
+steelyard.OnlineClassifier(random_state=0).fit(X > 0, y[:12])
 open("data", "w").write("1 1:0.5 3:2e-1 # c\\n-1 2:4\\n+1e3 qid:1 7:1\\n")
 steelyard.read_libsvm("data", query_id=True)
 print("done")

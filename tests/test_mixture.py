@@ -634,3 +634,41 @@ def test_mistakes_at_the_shell(libsvm, capsys, monkeypatch):
     ]:
         assert cli.main(arguments) == 2
         assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared", "hinge", "absolute"])
+def test_a_row_of_weight_zero_may_hold_anything(loss):
+    """A fill value, for one: predictions leave their range there, and no expert is retired for it."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 5))
+    y = np.sign(X[:, 0] + 0.3 * rng.normal(size=300))
+    weight = np.ones(300)
+    weight[100] = 0.0
+    X[100, 1] = 9.97e36
+    for form in (np.asarray, sp.csr_matrix):
+        mixture, without = Mixture(loss), Mixture(loss)
+        mixture.learn(form(X), y, weight)
+        without.learn(form(X[weight > 0]), y[weight > 0])
+        assert not any(expert.retired for expert in mixture.bank())
+        np.testing.assert_array_equal(mixture.coef_, without.coef_)
+        np.testing.assert_array_equal(mixture.state.sums, without.state.sums)
+
+
+@pytest.mark.parametrize("eta0", ["auto", 1.0])
+def test_an_infinite_loss_of_weight_zero_does_not_count(eta0):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = np.sign(X[:, 0] + 0.3 * rng.normal(size=300))
+    weight = np.ones(300)
+    weight[200] = 0.0
+    X[200, 0] = -1e6 * y[200]
+    model = OnlineClassifier(loss="exponential", eta0=eta0)
+    assert model.partial_fit(X, y, classes=[-1, 1], sample_weight=weight).progressive_loss_ < 2.0
+
+
+def test_no_row_moves_a_margin_farther_than_it_may():
+    from steelyard.kernels.second import _way
+
+    for m, push in [(0.0, 1e183), (1e-200, 1e10), (1e-300, 1e300), (1e-140, 400.0)]:
+        assert 0.0 < _way(m, 1.0 - m, push) <= 300.0
+    assert _way(0.0, 1.0, 20.0) == pytest.approx(20.0)

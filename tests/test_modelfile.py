@@ -144,6 +144,10 @@ HARM = {
     "an exponent that is none": lambda a: {"table": _put(a["table"], layout.OUTPUT_WIDTH + layout.EXPONENT, np.nan)},
     "a count": lambda a: {"clocks": _put(a["clocks"], layout.CENTERED, 1e9)},
     "a negative count": lambda a: {"clocks": _put(a["clocks"], layout.CENTERED, -1.0)},
+    "a count before the first row": lambda a: {
+        "clocks": _put(_put(a["clocks"], layout.MIX_SEEN, 0.0), layout.CENTERED, 1.0)
+    },
+    "a matrix": lambda a: {"second": _put(a["second"], -1, np.nan)},
     "a count that is none": lambda a: {"clocks": _put(a["clocks"], layout.CENTERED, np.nan)},
     "an offset": lambda a: {
         "centered": np.full(3, 2**40, np.uint64),
@@ -242,6 +246,12 @@ def test_a_mixture_whose_labels_overflowed_can_be_loaded(tmp_path):
         mixture.learn([[1.0], [2.0], [3.0]], [1e-80, 1e80, 3.0])
     mixture.save(tmp_path / "m")
     np.testing.assert_array_equal(Learner.load(tmp_path / "m").predict([[1.0]]), mixture.predict([[1.0]]))
+    mixture = Mixture("squared")
+    with pytest.warns(RuntimeWarning, match="all experts"):
+        mixture.learn([[1.0], [2.0], [3.0], [5.0], [7.0]], [1e-150, 1e290, 3.0, -1e290, 1.0])
+    assert not np.isfinite(mixture.state.second).all()
+    mixture.save(tmp_path / "m")
+    np.testing.assert_array_equal(Learner.load(tmp_path / "m").state.second, mixture.state.second)
 
 
 @pytest.mark.parametrize("weight", [1e17, 1e20, 1e300])

@@ -178,7 +178,9 @@ class Mixture(OnlineLearner):
         config[layout.MIX_WIDTH], config[layout.MIX_RESIDENT] = self._record, resident
         config[layout.MIX_STRONG], config[layout.MIX_WEAK] = layout.second_priors(block.n_features)
         learn = get_kernel("learn_mixture", *block.types)
-        rows = (*block.arrays, order, y if unit == 1.0 else y / unit, weight)
+        with np.errstate(over="ignore"):  # labels so far apart retire all experts, of which there is a warning
+            labels = y if unit == 1.0 else y / unit
+        rows = (*block.arrays, order, labels, weight)
         wide = state.table.view(np.float64)
         tables = (state.table, wide, state.sums, state.clocks, state.centered, state.dual, state.second)
         space = (np.empty(room, np.uint64), work, singles)

@@ -218,7 +218,8 @@ def _check_mixture(mixture: Mixture, arrays: dict[str, NDArray[Any]]) -> None:
     """The numbers of a mixture that a kernel follows to a place in memory: counts, offsets and exponents."""
     table, clocks, centered = arrays["table"], arrays["clocks"], arrays["centered"]
     count = clocks[layout.CENTERED]
-    _require(0.0 <= count <= centered.size and count == int(count), "is damaged: a count is out of range")
+    most = centered.size if clocks[layout.MIX_SEEN] > 0.0 else 0  # the first row of all adds its own
+    _require(0.0 <= count <= most and count == int(count), "is damaged: a count is out of range")
     offsets = centered[: int(count)]
     width, last = np.uint64(mixture._record), np.uint64(table.size - mixture._record)
     right = (offsets % width == 0).all() and (offsets < last).all() and np.unique(offsets).size == offsets.size
@@ -236,7 +237,9 @@ def _check_mixture(mixture: Mixture, arrays: dict[str, NDArray[Any]]) -> None:
     _require(((shares >= 0.0) & (shares <= 1.0 + 1e-9)).all(), "is damaged: a share is out of range")
     matrices = (1.0, 2.0) if arrays["second"].size else (0.0,)
     _require(clocks[layout.MATRICES] in matrices, "is damaged: its number of matrices is out of range")
-    _require(np.isfinite(arrays["second"]).all(), "is damaged: a number of its experts of second order is not finite")
+    alive = np.isfinite(mixture._evidence_of(arrays["sums"])[:, layout.EXPERTS :])  # others may have left the floats
+    finite = not alive.all() or np.isfinite(arrays["second"]).all()
+    _require(finite, "is damaged: a number of its experts of second order is not finite")
     counts = clocks[[layout.MIX_SEEN, layout.MIX_ROWS, layout.LABEL_UNIT, layout.SECOND_SEEN]]
     _require(((counts >= 0.0) & (counts < np.inf)).all(), "is damaged: a clock is out of range")
 

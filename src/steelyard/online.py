@@ -43,7 +43,8 @@ class Trace(NamedTuple):
         """The progressive loss: the weighted average of the losses, over outputs too. NaN without weight."""
         total = float(self.weight.sum())
         per_row = self.loss if self.loss.ndim == 1 else self.loss.mean(axis=1)
-        return float(self.weight @ per_row) / total if total > 0.0 else float("nan")
+        counting = np.where(self.weight > 0.0, per_row, 0.0)  # a row of weight 0 may have an infinite loss
+        return float(self.weight @ counting) / total if total > 0.0 else float("nan")
 
 
 class Progress(NamedTuple):

@@ -58,19 +58,16 @@ def mixing_rate(kind, low, high, largest):
 
 
 @inline_jit
-def copy_experts(numbers, room):
-    """One number of each expert, to ``room``."""
-    for k in range(TOTAL):
-        room[k] = numbers[k]
+def retire_and_clip(clocks, kind, labels, h, evidence, p):
+    """Retire experts that leave the range of floats; real labels: predictions are kept within those seen.
 
-
-@inline_jit
-def retire_and_clip(clocks, kind, labels, evidence, p):
-    """Retire experts that leave the range of floats; real labels: predictions are kept within those seen."""
+    A row of weight 0 retires none: it may hold anything, and changes nothing.
+    """
     for k in range(EXPERTS):
         if not abs(p[k]) < RANGE or evidence[k] == math.inf:
             p[k] = 0.0
-            evidence[k] = math.inf
+            if h > 0.0:
+                evidence[k] = math.inf
     if labels != PLAIN:
         for k in range(EXPERTS):
             p[k] = clip(p[k] + clocks[LABEL_MEAN], clocks[LOWEST], clocks[HIGHEST]) if clocks[MIX_ROWS] > 0.0 else 0.0

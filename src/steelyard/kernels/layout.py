@@ -105,7 +105,7 @@ MOST_VARIANCE = 1e6  # in that unit, where it is at most 4 and a little more
 
 # ``work``: vectors of the features of a row, then vectors of SLOTS numbers, then the predictions of every output.
 ROW_VECTORS = 8  # q, n, mean, inverse, whole, z, first, second
-EXPERT_VECTORS = 12  # a, value, slope, ratio, change, room, zeros, found, p, out, spared, and one of second order
+EXPERT_VECTORS = 12  # a, value, slope, ratio, change, room, zeros, found, p, out, room, and one of second order
 
 # ``MixtureState.second``: what the experts of second order have learned, in vectors as wide as columns and the
 # intercept are many, filled up to a multiple of EXPERTS. After x of each output and expert come GAMMA and INFO.

@@ -24,7 +24,6 @@ import numpy as np
 from steelyard.kernels.experts import (
     add_to_certificate,
     certify_round,
-    copy_experts,
     count_losses,
     count_row,
     counted_weight,
@@ -151,7 +150,6 @@ def learn_mixture(
     whole, z, first, second = vectors[6], vectors[7], vectors[8], vectors[9]
     a, change, p = experts[0], experts[4], rest[8 * SLOTS : 9 * SLOTS]
     found, out = rest[7 * SLOTS : 8 * SLOTS], rest[9 * SLOTS : 10 * SLOTS]
-    spared = rest[10 * SLOTS : 10 * SLOTS + TOTAL]
     variances, raw = rest[11 * SLOTS : 11 * SLOTS + 2], rest[11 * SLOTS + 2 : 11 * SLOTS + 4]
     grown_by = rest[11 * SLOTS + 4 : 11 * SLOTS + 6]
     rest = rest[EXPERT_VECTORS * SLOTS :]
@@ -243,15 +241,12 @@ def learn_mixture(
                 p[k] = p_all[c * WEIGHTS + np.uint64(k)] + out[k]
             norm1, norm2 = out[EXPERTS], out[EXPERTS + 1]
             evidence = sums[c, EVIDENCE : EVIDENCE + TOTAL]
-            if h == 0.0:  # such a row retires nobody
-                copy_experts(evidence, spared)
-                evidence = spared
-            retire_and_clip(clocks, kind, labels, evidence, p)
+            retire_and_clip(clocks, kind, labels, h, evidence, p)
             logistic, clipping = kind == MIX_LOGISTIC, labels == PLAIN or clocks[MIX_ROWS] > 0.0
             if extra:
                 offset = clocks[LABEL_MEAN]
                 predict_second(
-                    second_order, c, both, logistic, offset, low, high, clipping, variances, raw, p, evidence
+                    second_order, c, both, logistic, h, offset, low, high, clipping, variances, raw, p, evidence
                 )
             moved, scale, speed = label_scales(
                 clocks, kind, labels, config[MIX_DELTA], label, h, seen, intercept, first_label
@@ -265,9 +260,6 @@ def learn_mixture(
                 pi = found
             else:
                 pi = sums[c, SHARES : SHARES + TOTAL]
-                if h == 0.0:
-                    copy_experts(pi, found)
-                    pi = found
                 drop_retired(evidence, pi)
                 if rate < last_rate and h > 0.0:
                     flatten(pi, rate / last_rate)

@@ -252,8 +252,8 @@ def read_row(second, size, features, h, seen, centering, both, priors, variances
 
 
 @inline_jit
-def predict_second(second, c, both, logistic, offset, low, high, clipping, variances, raw, p, evidence):
-    """What the two play for an output: ``p[8:10]``; ``raw`` keeps <x, z>."""
+def predict_second(second, c, both, logistic, h, offset, low, high, clipping, variances, raw, p, evidence):
+    """What the two play for an output: ``p[8:10]``; ``raw`` keeps <x, z>. A row of weight 0 retires none."""
     z, models = second[4], second[12]
     for expert in range(2):
         source = expert if both else 1
@@ -262,7 +262,8 @@ def predict_second(second, c, both, logistic, offset, low, high, clipping, varia
         played = raw[expert] / math.sqrt(1.0 + _MODERATION * max(variances[source], 0.0)) if logistic else raw[expert]
         if not abs(played) < RANGE or evidence[EXPERTS + expert] == math.inf:
             played = 0.0
-            evidence[EXPERTS + expert] = math.inf
+            if h > 0.0:
+                evidence[EXPERTS + expert] = math.inf
         if not logistic:
             played += offset
             if clipping:
@@ -272,9 +273,9 @@ def predict_second(second, c, both, logistic, offset, low, high, clipping, varia
 
 @jit
 def _way(m, t, push):
-    """The D of t^2 D + 2 m t (e^D - 1) + m^2 (e^2D - 1)/2 = push: Newton's from above, which never undershoots.
+    """The D of t^2 D + 2 m t (e^D - 1) + m^2 (e^2D - 1)/2 = push, or _FARTHEST, if that is less.
 
-    The left side is at least D, since t + m = 1.
+    Newton's from above, which never undershoots: the left side is at least D, since t + m = 1.
     """
     d = push
     if push > 0.1 and m > 1e-150:
@@ -288,7 +289,7 @@ def _way(m, t, push):
         d -= change
         if not change > 1e-7 * d:
             break
-    return min(max(d, 0.0), _FARTHEST)  # a step from below the root lands far beyond it
+    return clip(d, 0.0, _FARTHEST)  # a start below the root, because of the limit, ends anywhere above it
 
 
 @jit
