@@ -122,9 +122,24 @@ def observe_lanes(
                 store(builder, places[6], at, scaled)
                 builder.store(ir.Constant(_word, EXPERTS << EXPERTS), result)
             with otherwise:
-                builder.store(
-                    _observe_any(builder, places, at, (q, n, mean, v, inverse), (h, seen, after), every), result
-                )
+                # What nearly all sparse rows do: none of the eight is centered, and those that are there are known.
+                full = every & _compare(n, "==", seen) & _compare(mean, "==", mean)
+                full &= there | _compare(seen, ">", 0.0)
+                grown = (n + h).at_most(LARGE)
+                whole = there.choose(q * inverse, 0.0)
+                variance = (h / grown).times_plus(whole * whole - v, v)
+                known = _compare(v, ">", 0.0) & _compare(abs(whole), "<", 1e15) & _compare(variance, "<=", 4.0)
+                plain = ~full & (~there | known)
+                with builder.if_else(builder.icmp_unsigned("==", plain.bits, ir.Constant(_word, 255))) as (then, rest):
+                    with then:
+                        store(builder, places[1], at, there.choose(grown, n))
+                        store_singles(builder, places[3], at, there.choose(variance, v))
+                        store(builder, places[5], at, whole)
+                        store(builder, places[6], at, whole)
+                        builder.store(ir.Constant(_word, 0), result)
+                    with rest:
+                        columns, weights = (q, n, mean, v, inverse), (h, seen, after)
+                        builder.store(_observe_any(builder, places, at, columns, weights, every), result)
         return builder.load(result)
 
     return signature, codegen
