@@ -49,7 +49,7 @@ def _take(records, vectors, e, base):
     wide = wide_place(at)
     n[e], mean[e] = doubles[wide], doubles[wide + ONE]
     v[e] = table[at]
-    inverse[e] = powers[ZERO_POWER + int(table[at + ONE])]
+    inverse[e] = powers[np.uint64(ZERO_POWER + int(table[at + ONE]))]
 
 
 @inline_jit
@@ -127,7 +127,7 @@ def put_all_back(records, vectors, singles, features):
 def fill_up(vectors, count, last):
     """Fill the last eight up with features that are not there, and have the intercept's record."""
     offsets, q, n, _, _, _, whole, z, _, _ = vectors
-    for e in range(count, count + 8):
+    for e in range(np.uint64(count), np.uint64(count) + EIGHT):
         q[e], n[e] = 0.0, -1.0
         whole[e] = z[e] = 0.0
         offsets[e] = last
@@ -145,7 +145,7 @@ def gather_row(row, ahead, records, vectors, journal, last):
     stamps, copies, copied, dual = journal
     next_lo, next_hi = ahead
     keeping = stamps.size > 0 and h > 0.0
-    count = 0
+    count = ZERO  # unsigned, as all positions
     sum_of_squares = 0.0
     for e in range(lo, hi):
         if next_lo < next_hi:
@@ -161,9 +161,9 @@ def gather_row(row, ahead, records, vectors, journal, last):
             offsets[count] = base
             q[count] = value
             _take(records, vectors, count, base)
-            count += 1
+            count += ONE
     fill_up(vectors, count, last)
-    return count, sum_of_squares
+    return np.int64(count), sum_of_squares
 
 
 @dense_jit
@@ -218,7 +218,7 @@ def observe_eight(records, vectors, singles, centered, clocks, last, e, h, seen,
 @inline_jit
 def put_row_back(records, vectors, count):
     """Write the statistics of a row's features to their records."""
-    for e in range(count):
+    for e in range(np.uint64(count)):
         _put_back(records, vectors, e)
 
 
