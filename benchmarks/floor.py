@@ -24,7 +24,7 @@ def rows(data, indices, indptr, table, ahead):
         lo, hi = indptr[i], indptr[i + 1]
         if ahead > 0 and i + ahead < indptr.size - 1:
             fetch(data, indices, indptr, i + ahead)
-        p, norm2 = sparse_dot(data, indices, lo, hi, table)
+        p, norm2 = sparse_dot(data, indices, lo, hi, table, hi, hi)  # no weights are fetched ahead
         sparse_add(data, indices, lo, hi, table, 1e-9 * (p + norm2))
 
 

@@ -121,6 +121,10 @@ def main():
     X, y = dense_data(500_000 // scale)
     times = fastest(contenders(X, y), repeats=15)
     report(f"dense {X.shape[0]:,} x {X.shape[1]} float64 (each: a row)", times, X.shape[0])
+    X, y = dense_data(100_000 // scale, features=200)
+    names = ("scikit-learn SGDClassifier", "iwa", "Mixture, no learning rate")
+    times = fastest({name: contenders(X, y)[name] for name in names}, repeats=7)
+    report(f"dense {X.shape[0]:,} x {X.shape[1]} float64 (each: a row)", times, X.shape[0])
     report("partial_fit of one row (each: a call)", fastest(one_row(), repeats=7, inner=300), 1.0)
 
 
