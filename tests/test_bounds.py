@@ -229,3 +229,16 @@ def test_the_guarantee_is_one_in_true_weights_while_the_typical_weight_does_not_
     total = float(weight @ mixture.learn(X, y, weight).loss)
     best = weight.sum() * min(expert.loss for expert in mixture.bank())
     assert total - best <= weight[0] * mixture.regret_bound() + 1e-9 * (total + best)
+
+
+def test_certificates_add_up_with_sum_and_compare_by_identity():
+    learner = Mixture("logistic")
+    learner.learn([[1.0], [2.0]], [1.0, -1.0])
+    one = learner.certify()
+    learner.learn([[1.5], [2.0]], [1.0, -1.0])
+    later = learner.certify() - one
+    both = sum([one, later])
+    assert both.rounds == 4
+    np.testing.assert_allclose(both.dual, learner.certify().dual, rtol=1e-12)
+    assert one != both
+    assert len({one, both, one}) == 2

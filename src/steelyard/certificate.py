@@ -26,7 +26,7 @@ LEAST_SCALE = 1e-290
 """Of any column: a mixture takes smaller values for zero."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Certificate:
     """What a learner can prove about its regret.
 
@@ -178,14 +178,20 @@ class Certificate:
 
         Scales and centers are those of both streams together, as far as the learners know them.
         """
+        if isinstance(other, int) and other == 0:  # where sum() begins
+            return self
         if not isinstance(other, Certificate):
             return NotImplemented
         self._check_fits(other, "do not add up")
         scale, center = self._pooled(other)
         return self._combined(other, 1, scale, center)
 
+    __radd__ = __add__
+
     def __sub__(self, earlier: Any) -> Certificate:
         """The certificate of the rounds that a learner learned after an earlier certificate of its own.
+
+        That both are of one learner is not known here, and cannot be checked: for others the difference means nothing.
 
         The sums are subtracted, so their rounding stays: it is relative to all that was learned, not to these rounds.
         """

@@ -91,6 +91,13 @@ def _check_options(options: argparse.Namespace) -> float | str:
         raise ValueError(f"--model {options.model}: its folder is not there, or may not be written to")
     if options.model and os.path.isdir(options.model):
         raise ValueError(f"--model {options.model} is a folder: name a file")
+    if options.model and os.path.isfile(options.model) and os.path.getsize(options.model):
+        with open(options.model, "rb") as file:
+            if file.read(4) != b"PK\x03\x04":  # as every model file starts
+                raise ValueError(
+                    f"--model {options.model} is there, and is not a model: it would be lost. Name another file, or "
+                    "remove it first"
+                )
     return eta0
 
 
