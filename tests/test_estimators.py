@@ -460,3 +460,9 @@ def test_the_progressive_loss_is_that_of_the_first_pass(cancer):
     model.partial_fit(X[300:], y[300:])
     expected = (300 * first + before.learn(X[300:], 2.0 * y[300:] - 1.0).loss.sum()) / 569
     assert model.progressive_loss_ == pytest.approx(expected, rel=1e-12)
+
+
+def test_text_as_targets_is_named():
+    for y in (["1", "b"], np.array([1.0, "b"], dtype=object)):
+        with pytest.raises(ValueError, match=r"y has the text '(1|b)' in row (0|1): targets of a regression"):
+            OnlineRegressor().fit([[1.0], [2.0]], y)
