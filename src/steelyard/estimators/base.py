@@ -118,14 +118,13 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
     def _validate(self, X: Any, y: Any = "no_validation", *, reset: bool, **checks: Any) -> Any:
         """scikit-learn's checks, but the one for finite features: the learner makes it, and names the row."""
         if checks.get("y_numeric"):
-            text = (
-                next((i for i, v in enumerate(np.ravel(y)) if isinstance(v, str)), None) if _may_hold_text(y) else None
-            )
-            if text is not None:
-                raise ValueError(
-                    f"y has the text {str(np.ravel(y)[text])!r} in row {text}: targets of a regression must be numbers. "
-                    "For classes, use OnlineClassifier"
-                )
+            values = np.ravel(y) if np.asarray(y).dtype.kind in "OUS" else []
+            for row, value in enumerate(values):
+                if isinstance(value, str):
+                    raise ValueError(
+                        f"y has the text {str(value)!r} in row {row}: targets of a regression must be numbers. For "
+                        "classes, use OnlineClassifier"
+                    )
         options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C", "ensure_all_finite": False}
         try:
             return validate_data(self, X, y, reset=reset, **options, **checks)
