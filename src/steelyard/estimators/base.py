@@ -118,7 +118,7 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
     def _validate(self, X: Any, y: Any = "no_validation", *, reset: bool, **checks: Any) -> Any:
         """scikit-learn's checks, but the one for finite features: the learner makes it, and names the row."""
         if checks.get("y_numeric"):
-            values = np.ravel(y) if np.asarray(y).dtype.kind in "OUS" else []
+            values: Any = np.ravel(y) if np.asarray(y).dtype.kind in "OUS" else []
             for row, value in enumerate(values):
                 if isinstance(value, str):
                     raise ValueError(
