@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from steelyard.data.libsvm import scan_libsvm as scan_libsvm
     from steelyard.data.libsvm import stream_libsvm as stream_libsvm
     from steelyard.data.source import Extent as Extent
+    from steelyard.distributed.merge import merge as merge
     from steelyard.estimators import OnlineClassifier as OnlineClassifier
     from steelyard.estimators import OnlineRegressor as OnlineRegressor
     from steelyard.experiments.sweep import SweepResult as SweepResult
@@ -58,6 +59,7 @@ _HOME = {
     "Trace": "online",
     "get_loss": "losses",
     "hindsight": "comparator",
+    "merge": "distributed.merge",
     "paper_bound": "paperbound",
     "read_libsvm": "data.libsvm",
     "scan_libsvm": "data.libsvm",

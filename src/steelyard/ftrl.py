@@ -97,6 +97,15 @@ class Ftrl(OnlineLearner):
             return FullState(table, clocks, sums, dual, new_factor(n_features, self.regularizer.eta0))
         return State(table, clocks, sums, dual)
 
+    def _keep_dual(self) -> None:
+        """Have the sum of h*c*q beside the table from now on: after a merge, the table has it no more."""
+        self._keeps_dual = True
+        if self._kernel == "learn_plain":
+            self._kernel, self.inspects_indices = "learn", False
+
+    def _amount(self) -> float:
+        return float(self._learned().clocks[0, layout.WEIGHT])
+
     def _snapshot(self, block: Block, state: Any) -> Snapshot | Journal:
         # where the ball binds, all weights may be rescaled; a matrix moves those of features that a row does not have
         whole = self.regularizer.radius is not None or self._full
@@ -203,6 +212,19 @@ class Ftrl(OnlineLearner):
 
     # ------------------------------------------------------------------------------------------------- certificates
 
+    def _dual_sums(self) -> Array:
+        """The sum of h*c*q, (features + 1) x outputs."""
+        state, r = self._learned(), self.regularizer
+        if self._keeps_dual:
+            return state.dual.reshape(-1, self.n_outputs)
+        table = state.table.reshape(-1, self._record)
+        if r.metric == "scalar":
+            return np.asarray(-table)
+        dual = -table[:, 1 : 1 + self.n_outputs]
+        if not r.adaptive:  # where theta stands in the metric
+            dual = np.divide(dual, table[:, :1], out=np.zeros_like(dual), where=table[:, :1] > 0.0)
+        return dual
+
     def certify(self, output: int = 0) -> Certificate:
         from steelyard.certificate import Certificate
 
@@ -210,13 +232,7 @@ class Ftrl(OnlineLearner):
             raise ValueError("this learner keeps no certificate: make it with certificate=True")
         state = self._learned()
         k, r = range(self.n_outputs)[output], self.regularizer
-        if r.center == "origin":
-            table = state.table.reshape(-1, self._record)
-            dual = -table[:, k if r.metric == "scalar" else 1 + k]
-            if r.metric == "diagonal" and not r.adaptive:  # where theta stands in the metric
-                dual = np.divide(dual, table[:, 0], out=np.zeros_like(dual), where=table[:, 0] > 0.0)
-        else:
-            dual = state.dual.reshape(-1, self.n_outputs)[:, k].copy()
+        dual = self._dual_sums()[:, k].copy()
         scale = None
         if r.metric == "diagonal":  # the table has 1/s^2
             inverse = state.table.reshape(-1, self._record)[:, 0]

@@ -130,6 +130,10 @@ class OnlineLearner:
         """What makes another learner like this one, beside the loss."""
         raise NotImplementedError
 
+    def _amount(self) -> float:
+        """The weight of all that was learned."""
+        raise NotImplementedError
+
     def certify(self, output: int = 0) -> Certificate:
         """The certificate of one output: a regret bound for any comparator, over everything learned so far."""
         raise ValueError("this learner keeps no certificate")
