@@ -233,6 +233,9 @@ class Mixture(OnlineLearner):
                 )
                 return
 
+    def _amount(self) -> float:
+        return float(self._learned().clocks[layout.MIX_SEEN])
+
     def _options(self) -> dict[str, Any]:
         return {"fit_intercept": self.fit_intercept, "n_outputs": self.n_outputs}
 
@@ -310,14 +313,15 @@ class Mixture(OnlineLearner):
     def regret_bound(self, output: int = 0) -> float:
         """What :meth:`regret` cannot exceed, whatever the data: see ``docs/theory.md``."""
         state = self._learned()
-        largest = float(state.clocks[layout.LARGEST])
+        unit, largest = self._loss_unit(state), float(state.clocks[layout.LARGEST])
+        merged = unit * float(state.sums[output, layout.MERGED])
         experts = layout.SHARING_COST - float(np.log(self._first_shares(state.second.size > 0)[0]))
         if self._kind == layout.MIX_LOGISTIC:
-            return largest * experts
+            return merged + largest * experts
         if self._kind == layout.MIX_SQUARED:
             width = float(state.clocks[layout.HIGHEST] - state.clocks[layout.LOWEST])
-            return self._loss_unit(state) * largest * width * width * (experts / 4.0 + 0.5)
-        return self._loss_unit(state) * 2.0 * float(state.sums[output, layout.MIXING_COST])
+            return merged + unit * largest * width * width * (experts / 4.0 + 0.5)
+        return merged + unit * 2.0 * float(state.sums[output, layout.MIXING_COST])
 
     # ------------------------------------------------------------------------------------------------- certificates
 

@@ -171,7 +171,8 @@ COUNTED_LOSS = MIXED_LOSS + 1  # counted weight times the mixture's loss
 MIXING_COST = COUNTED_LOSS + 1  # of AdaHedge: what the mixture lost to mixing
 COUNTED_EXPERT_LOSS = MIXING_COST + 1  # of each expert: counted weight times loss; evidence keeps labels in their range
 MIX_FENCHEL = COUNTED_EXPERT_LOSS + TOTAL  # weight times slope times prediction of the mixture: C of its certificate
-SHARES = MIX_FENCHEL + 1  # of each expert
+MERGED = MIX_FENCHEL + 1  # what a merge has added to the bound on the regret against the best expert
+SHARES = MERGED + 1  # of each expert
 MIX_SUMS_SIZE = SHARES + TOTAL
 
 # ------------------------------------------------------------------------------------------------ the LIBSVM parser
