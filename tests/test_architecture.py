@@ -26,7 +26,7 @@ SOURCE = Path(steelyard.__file__).parent
 # From the top down: a module may import from its own floor and from those below it.
 FLOORS = [
     ["cli", "__main__"],
-    ["experiments"],
+    ["experiments", "distributed"],
     ["estimators"],
     ["fitting"],
     ["modelfile", "certificate", "paperbound", "comparator"],

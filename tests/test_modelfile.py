@@ -67,7 +67,7 @@ def test_a_saved_learner_of_any_kind_goes_on_to_the_bit(tmp_path, kind):
         np.testing.assert_array_equal(getattr(other.state, name), array)
 
 
-@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("number", [1, 2, 3])
 def test_files_of_earlier_formats_still_load(number, tmp_path):
     for name, expected in json.loads((MODELS / f"format-{number}.json").read_text()).items():
         learner = Learner.load(MODELS / f"format-{number}-{name}")
@@ -79,7 +79,7 @@ def test_files_of_earlier_formats_still_load(number, tmp_path):
         assert not np.array_equal(learner.coef_, before)
         learner.save(tmp_path / name)
         np.testing.assert_array_equal(Learner.load(tmp_path / name).coef_, learner.coef_)
-        if isinstance(learner, Mixture):
+        if isinstance(learner, Mixture) and number < 3:
             assert len(learner.bank()) == 8
             with pytest.raises(ValueError, match="saved by an older version, which kept no certificate"):
                 learner.certify()

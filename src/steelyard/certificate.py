@@ -156,6 +156,15 @@ class Certificate:
         least = self.total_loss - self.regret_bound(radius=radius, scaled=scaled)
         return least if np.isfinite(least) else -np.inf
 
+    def gap_to_best(self, total_loss: float, radius: float, *, scaled: bool = False) -> float:
+        """By how much ``total_loss`` exceeds that of the best model of norm up to ``radius``, at most.
+
+        ``total_loss`` is the summed loss, h*loss, of any one model, over the rows that the certificate is about: what
+        one pass of evaluation gives, for a merged model for example. The certificate itself speaks of the predictions
+        that were made while learning.
+        """
+        return _or_infinite(float(total_loss) - self.best_loss_lower_bound(radius, scaled=scaled))
+
     def summary(self, radius: float = 1.0, *, scaled: bool | None = None) -> str:
         """One line for people; in scaled columns where the learner knows their scale, unless told otherwise."""
         if not self.rounds:

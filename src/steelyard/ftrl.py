@@ -216,14 +216,14 @@ class Ftrl(OnlineLearner):
         """The sum of h*c*q, (features + 1) x outputs."""
         state, r = self._learned(), self.regularizer
         if self._keeps_dual:
-            return state.dual.reshape(-1, self.n_outputs)
+            return np.asarray(state.dual.reshape(-1, self.n_outputs))
         table = state.table.reshape(-1, self._record)
         if r.metric == "scalar":
             return np.asarray(-table)
         dual = -table[:, 1 : 1 + self.n_outputs]
         if not r.adaptive:  # where theta stands in the metric
             dual = np.divide(dual, table[:, :1], out=np.zeros_like(dual), where=table[:, :1] > 0.0)
-        return dual
+        return np.asarray(dual)
 
     def certify(self, output: int = 0) -> Certificate:
         from steelyard.certificate import Certificate

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from steelyard.bank import Bank
 from steelyard.data.files import atomic_write
+from steelyard.ftrl import Ftrl
 from steelyard.fullmatrix import diagonal_of
 from steelyard.kernels import layout
 from steelyard.learner import Learner
@@ -33,7 +34,7 @@ from steelyard.losses import LOSSES, CustomLoss
 from steelyard.mixture import Mixture
 from steelyard.online import OnlineLearner
 
-FORMAT = 3
+FORMAT = 4
 _KINDS: dict[str, type[OnlineLearner]] = {"Learner": Learner, "Bank": Bank, "Mixture": Mixture}
 _MOST_HEADER = 1 << 28  # bytes: notes may hold the names of many classes
 
@@ -121,6 +122,8 @@ def _load(file: IO[bytes], loss: CustomLoss | None) -> OnlineLearner:
         arrays = _from_format_1(header, arrays)
     if header["format"] < 3 and header["kind"] == "Mixture":
         arrays = _from_format_2(arrays, chosen.mixing)
+    if header["format"] == 3 and header["kind"] == "Mixture":
+        arrays = _from_format_3(arrays)
     kind = _KINDS[header["kind"]]
     _check_outputs(kind, header["options"], arrays)
     learner = kind(chosen, **header["options"])
@@ -194,6 +197,8 @@ def _set_state(learner: OnlineLearner, arrays: dict[str, NDArray[Any]]) -> None:
     table = arrays["table"]
     fits = table.ndim == 1 and table.size % record == 0 and table.size >= record
     _require(fits, "is damaged: its arrays do not fit together")
+    if isinstance(learner, Ftrl) and learner.certificate and arrays["dual"].size:  # a merge has set it apart
+        learner._keep_dual()
     expected = learner._new_state(arrays["table"].size // record - 1)
     if isinstance(learner, Mixture) and not arrays["second"].size:  # of a version that had no experts of second order
         expected = expected._replace(second=np.empty(0))
@@ -240,11 +245,21 @@ def _check_mixture(mixture: Mixture, arrays: dict[str, NDArray[Any]]) -> None:
     alive = np.isfinite(mixture._evidence_of(arrays["sums"])[:, layout.EXPERTS :])  # others may have left the floats
     finite = not alive.all() or np.isfinite(arrays["second"]).all()
     _require(finite, "is damaged: a number of its experts of second order is not finite")
-    counts = clocks[[layout.MIX_SEEN, layout.MIX_ROWS, layout.LABEL_UNIT, layout.SECOND_SEEN]]
+    counts = clocks[[layout.MIX_SEEN, layout.MIX_ROWS, layout.LABEL_UNIT, layout.SECOND_SEEN, layout.SHARDS]]
     _require(((counts >= 0.0) & (counts < np.inf)).all(), "is damaged: a clock is out of range")
 
 
 # ---------------------------------------------------------------------------------------------------- earlier formats
+
+
+def _from_format_3(arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The arrays of a mixture that could not be merged: it has one clock less, and one sum before the shares."""
+    if not arrays:
+        return arrays
+    clocks, sums = arrays["clocks"], arrays["sums"]
+    right = clocks.shape == (layout.SHARDS,) and sums.ndim == 2 and sums.shape[1] == layout.MIX_SUMS_SIZE - 1
+    _require(right, "is damaged: its arrays do not fit together")
+    return {**arrays, "clocks": np.append(clocks, 0.0), "sums": np.insert(sums, layout.MERGED, 0.0, axis=1)}
 
 
 def _from_format_2(arrays: dict[str, NDArray[Any]], mixing: str) -> dict[str, NDArray[Any]]:

@@ -1,6 +1,6 @@
-"""Learners of shards, merged into one: by ``start``, from which all of them went on, and by what each has learned since.
+"""Learners of shards, merged into one: all went on from one ``start``, each with rows of its own.
 
-    what adds up       a = a_0 + sum over shards of (a_s - a_0): rows, weights, losses, certificates, what sets the rates
+    what adds up       a = a_0 + sum over shards of (a_s - a_0): rows, weights, losses, certificates, what sets rates
     what is averaged   x = sum of n_s x_s / sum of n_s, n_s how much shard s has learned of it since the start
 
 A merge of merges is the merge of all, to rounding, and the order does not matter.
@@ -25,6 +25,8 @@ def merge(learners: Sequence[_Any], start: _Any | None = None) -> _Any:
     """One learner of several that went on from the same ``start``, each with rows of its own.
 
     The model is the average of the learners' models; a feature that only some of them have met is averaged over those.
+    Two things are better than an average: under ``metric="full"``, and for the experts of second order of a mixture,
+    what was learned adds up; and a mixture's experts whose rates fall like 1/n move farther than their average.
     Rows, weights, losses and certificates add up: the certificate of the result is about all predictions that were
     made before their rows were learned, by whichever learner, and holds for one comparator over all the rows. The
     result can go on learning, with the rates that so many rows call for.
@@ -60,8 +62,11 @@ def merge(learners: Sequence[_Any], start: _Any | None = None) -> _Any:
     each = list(learners)
     if not each:
         raise ValueError("there is nothing to merge: give the learners in a list")
-    if hasattr(each[0], "learner_") or hasattr(each[0], "partial_fit"):
-        return _merge_estimators(each, start)
+    merged: _Any = (_merge_estimators if hasattr(each[0], "partial_fit") else _merge_learners)(each, start)
+    return merged
+
+
+def _merge_learners(each: list[Any], start: Any) -> Any:
     everyone = each if start is None else [*each, start]
     for number, learner in enumerate(each):
         _check_kind(learner, f"learner {number}")
@@ -81,12 +86,12 @@ def merge(learners: Sequence[_Any], start: _Any | None = None) -> _Any:
     result.notes = copy.deepcopy(result.notes)
     result._coef = None
     result.progress = _merged_progress(each, base)
-    if grown:
+    if len(grown) > 1:
         result.state = _merged_state(result, grown, base)
-    else:
-        known = next((learner for learner in everyone if learner.state is not None), result)
-        result.state = copy.deepcopy(known.state)
-    return result
+        return result
+    same = copy.deepcopy(grown[0] if grown else next((one for one in everyone if one.state is not None), result))
+    same.notes, same.progress = result.notes, result.progress
+    return same
 
 
 def _merged_state(result: Any, grown: list[Any], base: Any) -> Any:
@@ -133,8 +138,8 @@ def _check_grown(learner: Any, base: Any, number: int) -> bool:
     least = 0.0 if base is None else base._amount()
     if learner._amount() < least:
         raise ValueError(
-            f"learner {number} has learned a weight of {learner._amount():g}, the start {least:g}: it does not come from "
-            "this start"
+            f"learner {number} has learned a weight of {learner._amount():g}, and the start {least:g}: it does not "
+            "come from this start"
         )
     return bool(learner._amount() > least)
 
@@ -164,7 +169,8 @@ def _merge_estimators(each: list[Any], start: Any) -> Any:
                 continue  # a start that knows nothing
             raise ValueError(f"{what} is not fitted: merge takes estimators that have learned something")
         for name in ("classes_", "feature_names_in_"):
-            mine, own = getattr(each[0], name, None), getattr(estimator, name, None)
+            mine: Any = getattr(each[0], name, None)
+            own: Any = getattr(estimator, name, None)
             if (mine is None) != (own is None) or (mine is not None and not np.array_equal(mine, own)):
                 raise ValueError(f"{what} does not fit to estimator 0: its {name} is another")
     result = copy.copy(each[0])

@@ -1,9 +1,10 @@
 """Learners with one regularizer, merged; see ``merge``.
 
-A column's scale is the largest of all, and a model that knew a smaller one shrinks, as it does where its own rows show a
-larger value. AdaGrad's sums of squared gradients say how much a learner has learned of a feature. Under
-the full metric nothing is averaged: with A_s the matrix and x_s the model of a shard, both A_s and A_s x_s add up, which
-for the squared loss is what one learner would have computed from all rows, to rounding.
+A column's scale is the largest of all, and a model that knew a smaller one shrinks, as it does where its own rows show
+a larger value. AdaGrad's sums of squared gradients say how much a learner has learned of a feature.
+
+Under the full metric nothing is averaged: with A_s the matrix and x_s the model of a shard, A_s and A_s x_s add up. For
+the squared loss that is what one learner would have computed from all rows, to rounding.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import copy
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from steelyard.distributed.merge import added, average
 from steelyard.ftrl import Ftrl, State
@@ -26,7 +26,7 @@ def merge_ftrl(result: Ftrl, grown: list[Any], base: Any) -> Any:
     """The state of ``result``, which has the options of all: of ``grown`` learners that have learned since ``base``."""
     if result.certificate:
         result._keep_dual()
-    new = result._new_state(grown[0].n_features)
+    new: Any = result._new_state(grown[0].n_features)
     origin = base
     if origin is None:
         origin = copy.copy(result)
@@ -108,6 +108,8 @@ def _merge_matrices(result: Ftrl, states: list[Any], first: Any, new: Any) -> No
 
 def _natural(state: Any, size: int) -> tuple[Array, Array]:
     """A and A x."""
+    from scipy.linalg import solve_triangular
+
     factor = np.zeros((size, size))
     columns, rows = np.tril_indices(size)
     factor[rows, columns] = state.factor
@@ -117,6 +119,8 @@ def _natural(state: Any, size: int) -> tuple[Array, Array]:
 
 def _triangle(matrix: Array) -> Array:
     """The upper triangle S of A^-1 = S S'. Where rounding has taken A's definiteness, a little is added to it."""
+    from scipy.linalg import LinAlgError, cholesky, solve_triangular
+
     scale = 1.0 / np.sqrt(matrix.diagonal())
     even = matrix * scale * scale[:, None]
     jitter = 0.0

@@ -21,16 +21,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from steelyard.distributed.merge import added, average
+from steelyard.distributed.merge import added
 from steelyard.distributed.merge_second import merge_second
 from steelyard.kernels import layout
 from steelyard.kernels.layout import EXPERTS, HALF, TOTAL
 from steelyard.losses import Array
-from steelyard.mixture import Mixture, MixtureState
+from steelyard.mixture import RATES, Mixture, MixtureState
 
 _CHUNK = 1 << 14  # features at a time
 _MOST_SUM = 1e30  # of G and H: ``kernels.features.RANGE``
 _FAR = 4.0  # a spread that is so many times larger is another one
+_ALONE = 6.0  # of rate * features of a row: b of ``_Stretch`` is 1/2 there. Measured: ``benchmarks/shards.py``
 _ADDED_CLOCKS = [layout.MIX_SEEN, layout.MIX_ROWS, layout.LOG_WEIGHT, layout.SECOND_SEEN]
 _MOVED = 0.25  # ``kernels.mixing.MOVED``
 
@@ -58,19 +59,20 @@ def merge_mixtures(mixture: Mixture, states: list[MixtureState], base: MixtureSt
     states, first = everyone[:-1], everyone[-1]
     learned = [float(s.clocks[layout.MIX_SEEN] - first.clocks[layout.MIX_SEEN]) for s in states]
     _merge_clocks(mixture, states, first, new.clocks)
-    offsets = [np.zeros((mixture.n_outputs, EXPERTS)) for _ in states]
+    offsets = [np.zeros((mixture.n_outputs, EXPERTS)) for _ in everyone]
     if mixture._labels != layout.PLAIN:
-        for state, offset in zip(states, offsets, strict=True):
+        for state, offset in zip(everyone, offsets, strict=True):
             offset += state.clocks[layout.LABEL_MEAN] - new.clocks[layout.LABEL_MEAN]
+    stretch = _Stretch(mixture, first)
     centered = []
     for start in range(0, n_features, _CHUNK):
         part = slice(start, min(start + _CHUNK, n_features))
-        kept = _merge_features(mixture, states, first, new, part, learned, offsets)
+        kept = _merge_features(mixture, states, first, new, part, stretch, offsets)
         centered.append(start + np.flatnonzero(kept))
     places = np.concatenate(centered) if centered else np.empty(0, np.intp)
     new.centered[: places.size] = places.astype(np.uint64) * np.uint64(mixture._record)
     new.clocks[layout.CENTERED] = places.size
-    _merge_intercept(mixture, states, first, new, learned, offsets)
+    _merge_intercept(mixture, states, first, new, learned, stretch, offsets)
     new.dual[:] = added([state.dual for state in states], first.dual)
     _merge_sums(mixture, states, first, new)
     if new.second.size and all(state.second.size for state in everyone):
@@ -111,6 +113,8 @@ def _merge_clocks(mixture: Mixture, states: list[MixtureState], first: MixtureSt
     each, zero = np.array([state.clocks for state in states]), first.clocks
     clocks[_ADDED_CLOCKS] = added(list(each[:, _ADDED_CLOCKS]), zero[_ADDED_CLOCKS])
     everyone = np.vstack([each, zero])
+    shards = np.maximum(each[:, layout.SHARDS] - zero[layout.SHARDS], 1.0)
+    clocks[layout.SHARDS] = zero[layout.SHARDS] + shards.sum()
     clocks[layout.LARGEST] = everyone[:, layout.LARGEST].max()
     clocks[layout.LABEL_UNIT] = everyone[:, layout.LABEL_UNIT].max()
     known = everyone[everyone[:, layout.RESIDENT] != 0.0, layout.RESIDENT]
@@ -161,7 +165,7 @@ def _merge_features(
     first: MixtureState,
     new: MixtureState,
     part: slice,
-    learned: list[float],
+    stretch: _Stretch,
     offsets: list[Array],
 ) -> Any:
     """Merge some features; ``offsets`` receives what the intercepts pay for it. Returns which are centered."""
@@ -178,9 +182,10 @@ def _merge_features(
     steps = np.where(tiny, np.floor(np.log2(np.where(tiny, v, 1.0)) / 2.0), steps)
     k, v = k + steps, np.ldexp(v, (-2.0 * steps).astype(int))
     shares, models = [], []
-    for one, spread, offset in zip(each, spreads, offsets, strict=True):
-        shrink = np.minimum(1.0, _FAR * spread / np.where(v > 0.0, np.sqrt(np.ldexp(v, (2 * steps).astype(int))), 1.0))
-        shrink = np.where((v > 0.0) & (one.n > zero.n), shrink, 1.0)
+    spread_now = np.sqrt(np.ldexp(v, (2.0 * steps).astype(int)))
+    for one, spread, offset in zip((*each, zero), spreads, offsets, strict=True):
+        shrink = np.minimum(1.0, _FAR * spread / np.where(v > 0.0, spread_now, 1.0))
+        shrink = np.where((v > 0.0) & (one.v > 0.0), shrink, 1.0)
         w = np.ldexp(one.w, (k - one.k).astype(int)[:, None, None]) * shrink[:, None, None]
         models.append(w)
         shares.append(np.maximum(one.n - zero.n, 0.0)[:, None, None])
@@ -189,9 +194,10 @@ def _merge_features(
         x = np.ldexp(w[:, :, HALF:], -k.astype(int)[:, None, None])
         used = moved != 0.0
         offset[:, HALF:] += np.einsum("j,jck->ck", moved[used], x[used])
-    w = average(models, shares, learned_like(learned))
-    first_w = np.ldexp(zero.w, (k - zero.k).astype(int)[:, None, None])
-    w = np.where(sum(shares) > 0.0, w, first_w)
+    since = [share.reshape(-1) for share in shares[:-1]]
+    stretches = [stretch.of(state, zero.n, own) for state, own in zip(states, since, strict=True)]
+    stretches.append(stretch.of(new, zero.n, np.sum(since, axis=0)))
+    w = _moved(models[:-1], models[-1], shares[:-1], stretches)
     sums = added(
         [np.ldexp(one.sums, (2.0 * (one.k - k)).astype(int)[:, None, None]) for one in each],
         np.ldexp(zero.sums, (2.0 * (zero.k - k)).astype(int)[:, None, None]),
@@ -201,9 +207,51 @@ def _merge_features(
     return centered
 
 
-def learned_like(learned: list[float]) -> list[Array]:
-    """How much each mixture has learned, as weights of an average."""
-    return [np.asarray(amount) for amount in learned]
+class _Stretch:
+    """How much farther than the average of its shards' moves a state has moved from the start, by feature and expert.
+
+    If K shards each move a little, one learner of all their rows would have moved K times as far as they do on average;
+    if each moves so far that it fits its own rows, it would have moved like the average. For one feature by itself, in
+    units in which its prior counts 1, the curvature known at the start is R = 1 + k n_0, and k n came since (n weights
+    of rows that have the feature, k the mean curvature of the loss): then s = (K R + k n)/(R + k n) is right, K the
+    number of shards that met the feature. But the features of a row move together, and the more so the more there are
+    and the faster the expert is. So the moves are stretched by 1 + b (s - 1), where b falls with both; by nothing where
+    the rate falls like 1/sqrt(n), which is for noise.
+
+    It follows from what adds up, so a merge knows by how much each of its states is stretched, and merges of merges
+    are right.
+    """
+
+    def __init__(self, mixture: Mixture, first: MixtureState) -> None:
+        self._rows, self._seen, self._shards = first.clocks[[layout.MIX_ROWS, layout.MIX_SEEN, layout.SHARDS]]
+        counts = first.table.view(np.float64).reshape(-1, mixture._record // 2)[:-1, mixture._statistics // 2 + 1]
+        known = self._seen > 0.0
+        active = 1.0 + float(counts.sum()) / self._seen if known else 1.0
+        last = first.table.reshape(-1, mixture._record)[-1, EXPERTS * mixture.n_outputs : mixture._statistics]
+        self._curvature = float(last.reshape(-1, 2)[:, 1].mean()) / self._seen if known else 0.0
+        self._part = np.zeros(EXPERTS)
+        self._part[HALF:] = 1.0 / (1.0 + RATES[HALF:] * active / _ALONE) if known else 0.0
+
+    def of(self, state: MixtureState, before: Array, since: Array) -> Array:
+        """For features with weight ``before`` at the start and ``since`` from then on: (features, 1, experts)."""
+        shards = max(float(state.clocks[layout.SHARDS] - self._shards), 1.0)
+        weight = float(state.clocks[layout.MIX_SEEN] - self._seen)
+        rows = since * ((float(state.clocks[layout.MIX_ROWS]) - self._rows) / weight) if weight > 0.0 else since
+        met = np.maximum(-shards * np.expm1(-rows / shards), 1.0)
+        at_start, new = 1.0 + self._curvature * before, self._curvature * since
+        alone = (met * at_start + new) / (at_start + new)
+        return np.asarray(1.0 + (alone - 1.0)[:, None, None] * self._part)
+
+
+def _moved(models: list[Array], start: Array, shares: list[Array], stretches: list[Array]) -> Array:
+    """The start, and from there the average move, by ``shares``, as it is before it is stretched."""
+    *own, new = stretches
+    total: Any = sum(shares)
+    move: Any = 0.0
+    for model, share, stretch in zip(models, shares, own, strict=True):
+        part = np.divide(share, total, out=np.zeros_like(share), where=total > 0.0)
+        move = move + np.where(part > 0.0, part * (model - start) / stretch, 0.0)
+    return np.asarray(start + new * move)
 
 
 def _pooled(
@@ -225,7 +273,7 @@ def _pooled(
         square += share * (own + away * away)
         spreads.append(np.sqrt(own))
     mean = np.where(centered, reference + total / inverse, 0.0)
-    return mean, np.maximum(square - total * total, 0.0), spreads[:-1]
+    return mean, np.maximum(square - total * total, 0.0), spreads
 
 
 def _write(mixture: Mixture, new: MixtureState, part: slice, records: _Records) -> None:
@@ -245,12 +293,16 @@ def _merge_intercept(
     first: MixtureState,
     new: MixtureState,
     learned: list[float],
+    stretch: _Stretch,
     offsets: list[Array],
 ) -> None:
     last = slice(first.centered.size, first.centered.size + 1)
     each, zero = [_read(mixture, state, last) for state in states], _read(mixture, first, last)
-    weights = learned_like(learned)
-    w = average([one.w + offset for one, offset in zip(each, offsets, strict=True)], weights, weights)
+    *models, start = (one.w + offset for one, offset in zip((*each, zero), offsets, strict=True))
+    before = first.clocks[layout.MIX_SEEN] * np.ones(1)
+    stretches = [stretch.of(state, before, np.full(1, own)) for state, own in zip(states, learned, strict=True)]
+    stretches.append(stretch.of(new, before, np.full(1, np.sum(learned))))
+    w = _moved(models, start, [np.full((1, 1, 1), amount) for amount in learned], stretches)
     if not mixture.fit_intercept:
         w = np.zeros_like(w)
     sums = np.clip(added([one.sums for one in each], zero.sums), 0.0, _MOST_SUM)
@@ -285,13 +337,14 @@ def _merge_sums(mixture: Mixture, states: list[MixtureState], first: MixtureStat
 
 
 def _merge_shares(mixture: Mixture, states: list[MixtureState], first: MixtureState, new: MixtureState) -> Array:
-    """The shares of the start, times e^(-rate * losses since): the parts that mixtures have moved among their experts are
-    left out, since they would add up to more than one mixture moves."""
+    """The shares of the start, times e^(-rate * losses since). What mixtures have moved among experts meanwhile is left
+    out: it would add up to more than one mixture moves."""
     begin = mixture._first_shares(new.second.size > 0)
     rate = new.clocks[layout.MIXING_RATE]
     alive = np.isfinite(mixture._evidence_of(new.sums))
 
-    power = -rate * (mixture._evidence_of(new.sums) - mixture._evidence_of(first.sums))
+    with np.errstate(invalid="ignore"):  # of retired experts
+        power = -rate * (mixture._evidence_of(new.sums) - mixture._evidence_of(first.sums))
     own = first.clocks[layout.MIXING_RATE]
     if own > 0.0:
         power += rate / own * np.log(np.maximum(first.sums[:, layout.SHARES :], 1e-300) / np.maximum(begin, 1e-300))

@@ -45,6 +45,9 @@ def merge_second(mixture: Any, states: list[Any], first: Any, new: Any, learned:
     features = first.centered.size
     width, size = layout.second_width(features), features + 1
     views = [_view(state.second, width, mixture.n_outputs) for state in (*states, first)]
+    offsets = np.zeros(len(views))
+    if mixture.fit_intercept:
+        offsets += [s.clocks[layout.LABEL_MEAN] - new.clocks[layout.LABEL_MEAN] for s in (*states, first)]
     seen = np.array([state.clocks[layout.SECOND_SEEN] for state in (*states, first)])
     merged = _view(new.second, width, mixture.n_outputs)
     signs = np.ones(len(views))
@@ -56,9 +59,10 @@ def merge_second(mixture: Any, states: list[Any], first: Any, new: Any, learned:
     for expert in range(0 if both else 1, SECOND):
         prior = layout.second_priors(features)[expert]
         total, pushed = np.zeros((size, size)), np.zeros((size, mixture.n_outputs))
-        for view, sign in zip(views, signs, strict=True):
+        for view, sign, offset in zip(views, signs, offsets, strict=True):
             change = _change(view.columns, merged.columns, features)
-            matrix, x = _matrix(view, expert, size), view.models[:, expert, :size].T
+            matrix, x = _matrix(view, expert, size), view.models[:, expert, :size].T.copy()
+            x[-1] += offset
             if not (np.isfinite(matrix).all() and np.isfinite(x).all()):
                 continue  # of a retired expert
             total += sign * (change @ (matrix - prior * np.eye(size)) @ change.T)
@@ -102,7 +106,9 @@ def _change(columns: Array, common: Array, features: int) -> Array:
     mean, _, inverse, _ = columns[:, :features]
     change = np.eye(features + 1)
     known = inverse > 0.0
-    change[range(features), range(features)] = np.divide(common[2, :features], inverse, out=np.ones(features), where=known)
+    change[range(features), range(features)] = np.divide(
+        common[2, :features], inverse, out=np.ones(features), where=known
+    )
     change[:features, features] = np.where(known, (mean - common[0, :features]) * common[2, :features], 0.0)
     return change
 
@@ -113,7 +119,7 @@ def _matrix(view: _Second, expert: int, size: int) -> Array:
     rows, columns = np.indices((size, size))
     whole = np.where(columns < (rows // EXPERTS + 1) * EXPERTS, stored, stored.T) - np.outer(g, g)
     inverse: Array = np.linalg.inv(0.5 * (whole + whole.T))
-    return 0.5 * (inverse + inverse.T)
+    return np.asarray(0.5 * (inverse + inverse.T))
 
 
 def _positive(matrix: Array) -> Array:

@@ -160,8 +160,9 @@ PLAIN, PROPORTIONAL, UNIT, CUT = range(4)
     MATRICES,  # how many matrices the experts of second order have: 2, later 1, and 0 where there are no such experts
     MIXING_RATE,  # of the shares, for the squared loss; 0 before there is one
     SECOND_SEEN,  # the counted weight of the rows that they have seen
+    SHARDS,  # how many learners were merged to make this one, over all merges (Python's business)
     MIX_CLOCKS_SIZE,
-) = range(15)
+) = range(16)
 
 # ``sums``, one row an output; those of experts have TOTAL columns.
 EVIDENCE = 0  # of each expert: counted weight times loss; inf where it is retired
