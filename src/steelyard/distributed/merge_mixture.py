@@ -20,6 +20,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steelyard.distributed.merge import added
 from steelyard.distributed.merge_second import merge_second
@@ -64,12 +65,13 @@ def merge_mixtures(mixture: Mixture, states: list[MixtureState], base: MixtureSt
         for state, offset in zip(everyone, offsets, strict=True):
             offset += state.clocks[layout.LABEL_MEAN] - new.clocks[layout.LABEL_MEAN]
     stretch = _Stretch(mixture, first)
-    centered = []
-    for start in range(0, n_features, _CHUNK):
-        part = slice(start, min(start + _CHUNK, n_features))
-        kept = _merge_features(mixture, states, first, new, part, stretch, offsets)
-        centered.append(start + np.flatnonzero(kept))
-    places = np.concatenate(centered) if centered else np.empty(0, np.intp)
+    new.table[:] = first.table
+    changed = _changed(mixture, states, first)
+    centered = np.zeros(n_features, bool)
+    for start in range(0, changed.size, _CHUNK):
+        part = changed[start : start + _CHUNK]
+        centered[part] = _merge_features(mixture, states, first, new, part, stretch, offsets)
+    places = np.flatnonzero(centered)
     new.centered[: places.size] = places.astype(np.uint64) * np.uint64(mixture._record)
     new.clocks[layout.CENTERED] = places.size
     _merge_intercept(mixture, states, first, new, learned, stretch, offsets)
@@ -147,7 +149,16 @@ def _mixing_rate(mixture: Mixture, clocks: Array) -> float:
 # ------------------------------------------------------------------------------------------------------ features
 
 
-def _read(mixture: Mixture, state: MixtureState, part: slice) -> _Records:
+def _changed(mixture: Mixture, states: list[MixtureState], first: MixtureState) -> NDArray[np.intp]:
+    """The features that some mixture has met since the start; of the others, the start has everything."""
+    counts = [
+        state.table.view(np.float64).reshape(-1, mixture._record // 2)[:-1, mixture._statistics // 2 + 1]
+        for state in (*states, first)
+    ]
+    return np.flatnonzero(np.logical_or.reduce([count != counts[-1] for count in counts[:-1]]))
+
+
+def _read(mixture: Mixture, state: MixtureState, part: Any) -> _Records:
     outputs, at = mixture.n_outputs, mixture._statistics
     records = state.table.reshape(-1, mixture._record)[part, : at + 2].astype(np.float64)
     w = records[:, : EXPERTS * outputs].reshape(-1, outputs, EXPERTS)
@@ -164,7 +175,7 @@ def _merge_features(
     states: list[MixtureState],
     first: MixtureState,
     new: MixtureState,
-    part: slice,
+    part: Any,
     stretch: _Stretch,
     offsets: list[Array],
 ) -> Any:
@@ -276,15 +287,15 @@ def _pooled(
     return mean, np.maximum(square - total * total, 0.0), spreads
 
 
-def _write(mixture: Mixture, new: MixtureState, part: slice, records: _Records) -> None:
-    table = new.table.reshape(-1, mixture._record)[part]
+def _write(mixture: Mixture, new: MixtureState, part: Any, records: _Records) -> None:
+    table = new.table.reshape(-1, mixture._record)
     outputs, at = mixture.n_outputs, mixture._statistics
     with np.errstate(over="ignore"):  # an expert with such a weight is retired
-        table[:, : EXPERTS * outputs] = records.w.reshape(-1, EXPERTS * outputs)
-        table[:, EXPERTS * outputs : at] = records.sums.reshape(-1, layout.SUMS_OF_OUTPUT * outputs)
-    table[:, at + layout.VARIANCE], table[:, at + layout.EXPONENT] = records.v, records.k
-    doubles = new.table.view(np.float64).reshape(-1, mixture._record // 2)[part, at // 2 + 1 :]
-    doubles[:, 0], doubles[:, 1] = records.n, records.mean
+        table[part, : EXPERTS * outputs] = records.w.reshape(-1, EXPERTS * outputs)
+        table[part, EXPERTS * outputs : at] = records.sums.reshape(-1, layout.SUMS_OF_OUTPUT * outputs)
+    table[part, at + layout.VARIANCE], table[part, at + layout.EXPONENT] = records.v, records.k
+    doubles = new.table.view(np.float64).reshape(-1, mixture._record // 2)
+    doubles[part, at // 2 + 1], doubles[part, at // 2 + 2] = records.n, records.mean
 
 
 def _merge_intercept(

@@ -61,12 +61,12 @@ def merge_second(mixture: Any, states: list[Any], first: Any, new: Any, learned:
         total, pushed = np.zeros((size, size)), np.zeros((size, mixture.n_outputs))
         for view, sign, offset in zip(views, signs, offsets, strict=True):
             change = _change(view.columns, merged.columns, features)
-            matrix, x = _matrix(view, expert, size), view.models[:, expert, :size].T.copy()
-            x[-1] += offset
+            matrix, x = _matrix(view, expert, size), view.models[:, expert, :size].T
             if not (np.isfinite(matrix).all() and np.isfinite(x).all()):
                 continue  # of a retired expert
-            total += sign * (change @ (matrix - prior * np.eye(size)) @ change.T)
-            pushed += sign * (change @ (matrix @ x))
+            of_rows = matrix - prior * np.eye(size)
+            total += sign * (change @ of_rows @ change.T)
+            pushed += sign * (change @ (matrix @ x + offset * of_rows[:, -1:]))
         known = _positive(total) + prior * np.eye(size)
         merged.matrices[expert] = np.eye(width) / prior
         merged.matrices[expert, :size, :size] = np.linalg.inv(known)
