@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.compiled.door import compiled_conjugate, compiled_loss, get_kernel
 from steelyard.data.block import Block
 from steelyard.data.memory import lazy_zeros
 from steelyard.fullmatrix import FullState, check_curvature, new_factor
@@ -128,8 +129,6 @@ class Ftrl(OnlineLearner):
         loss: Array,
         snapshot: Snapshot | Journal | None,
     ) -> int:
-        from steelyard.kernels.library import compiled_conjugate, compiled_loss, get_kernel
-
         step, parameters, _ = compiled_loss(self.loss)
         conjugate = 0 if self.regularizer.radius is None else compiled_conjugate(self.loss)
         params = np.tile(parameters, (self.n_outputs, 1))

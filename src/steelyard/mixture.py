@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.compiled.door import compiled_loss, get_kernel
 from steelyard.data.block import Block
 from steelyard.data.memory import lazy_zeros
 from steelyard.kernels import layout
@@ -152,8 +153,6 @@ class Mixture(OnlineLearner):
         loss: Array,
         snapshot: Snapshot | Journal | None,
     ) -> int:
-        from steelyard.kernels.library import compiled_loss, get_kernel
-
         step, parameters, _ = compiled_loss(self.loss)
         params = parameters.reshape(1, -1).copy()
         params[0, layout.RULE] = layout.IWA

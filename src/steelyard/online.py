@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.compiled.door import get_kernel
 from steelyard.data.block import Block, as_block, inspected
 from steelyard.data.checks import check_finite, check_rows, nonfinite_rows, refuse_rows, refuse_scale
 from steelyard.losses import Array, CustomLoss, Loss, get_loss
@@ -230,8 +231,6 @@ class OnlineLearner:
 
     def predict_block(self, block: Block) -> Array:
         """:meth:`predict` for what is checked already."""
-        from steelyard.kernels.library import get_kernel
-
         coef = self._coefficients()
         if block.n_features != self.n_features:
             raise ValueError(f"X has {block.n_features} features, but the learner has learned {self.n_features}")

@@ -36,8 +36,8 @@ def check_update(update: str, loss: Loss) -> float:
 
 def evaluate(loss: Loss, update: str, p: ArrayLike, y: ArrayLike, a: ArrayLike) -> tuple[Any, Any, Any, Any]:
     """(value, slope, c, gap), broadcast; the gap is value(p) + conjugate(c) - c*p."""
+    from steelyard.compiled.door import compiled_loss, get_kernel
     from steelyard.kernels import layout
-    from steelyard.kernels.library import compiled_loss, get_kernel
 
     rule = check_update(update, loss)
     p, y, a = np.broadcast_arrays(np.asarray(p, float), np.asarray(y, float), np.asarray(a, float))
@@ -68,7 +68,7 @@ def _refuse(bad: Any, values: Any, name: str, wanted: str) -> None:
 
 def conjugate(loss: Loss, s: ArrayLike, y: ArrayLike) -> Any:
     """The convex conjugate of a loss, broadcast."""
-    from steelyard.kernels.library import compiled_conjugate, compiled_loss, get_kernel
+    from steelyard.compiled.door import compiled_conjugate, compiled_loss, get_kernel
 
     s, y = np.broadcast_arrays(np.asarray(s, float), np.asarray(y, float))
     out = np.empty(s.size)

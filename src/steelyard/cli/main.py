@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from steelyard import __version__
-from steelyard.cli import certify, data, learn, paper, predict
+from steelyard.cli import certify, compile, data, learn, paper, predict
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -47,6 +47,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"steelyard {__version__}")
     parser.set_defaults(interrupted="nothing was written")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for command in (learn, predict, paper, certify, data):
+    for command in (learn, predict, paper, certify, data, compile):
         command.add_parser(commands)
     return parser

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.compiled.door import get_kernel
+
 _NO_INDICES = np.empty(0, np.uint32)
 
 
@@ -124,8 +126,6 @@ def inspected(block: Block) -> Block:
 
     An index twice in a row is one feature, with the sum of the two values.
     """
-    from steelyard.kernels.library import get_kernel
-
     if block.inspected:
         return block
     bad = get_kernel("inspect", "f8", block.types[1])(block.indices, block.indptr, block.n_features)

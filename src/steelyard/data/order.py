@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.compiled.door import get_kernel
 from steelyard.data.block import Block
 from steelyard.data.checks import MOST_WEIGHT, check_finite
 from steelyard.losses import Array
@@ -75,8 +76,6 @@ def group_equal_rows(block: Block, y: Array, weight: Array, *, neighbours: bool 
 
 
 def _kernel(name: str, *types: str) -> Any:
-    from steelyard.kernels.library import get_kernel
-
     return get_kernel(name, *types)
 
 

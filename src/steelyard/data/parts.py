@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.compiled.door import get_parser
 from steelyard.data.files import read_blocks
 from steelyard.data.mistakes import Mistake, error_of
 from steelyard.kernels import layout
@@ -105,8 +106,6 @@ def parsed_parts(
 
     ``only_labels`` says, stretch by stretch, whether the features are wanted or only how large they are.
     """
-    from steelyard.kernels.library import get_parser
-
     parser = get_parser()  # before the threads: it is loaded once
     name, lines = os.fspath(path), 0
     most = os.cpu_count() or 1

@@ -18,6 +18,7 @@ import math
 import numpy as np
 
 from steelyard.kernels.compile import inline_jit, jit
+from steelyard.kernels.intrinsics import bits_of
 from steelyard.kernels.layout import CENTERED, EXPERTS, EXPONENT, HALF, OUTPUT_WIDTH, ZERO_POWER
 from steelyard.kernels.rows import ONE
 
@@ -26,6 +27,7 @@ WIDTH_OF_OUTPUT = np.uint64(OUTPUT_WIDTH)
 
 READ_Q = np.uint64(HALF)  # experts before this one read q, the others z
 _EXPONENT = np.uint64(EXPONENT)  # the variance is where the statistics start
+_MANTISSA, _EXPONENT_BITS = np.uint64(52), np.uint64(2047)  # where a double has its exponent
 
 EPSILON = 0.1
 LARGE = 1e300
@@ -41,9 +43,11 @@ def wide_place(at):
 
 @jit
 def _exponent(x):
-    """The k with 2^k <= |x| < 2^(k+1)."""
-    _, e = math.frexp(x)
-    return e - 1
+    """The k with 2^k <= |x| < 2^(k+1), from the bits of x; -1 where there is none."""
+    e = np.int64((bits_of(x) >> _MANTISSA) & _EXPONENT_BITS)
+    if e == 0 and x != 0.0:  # so small that it has fewer digits
+        return np.int64((bits_of(x * 2.0**64) >> _MANTISSA) & _EXPONENT_BITS) - 1087
+    return e - 1023 if 0 < e < 2047 else -1
 
 
 @jit

@@ -18,7 +18,7 @@ import numpy as np
 
 from steelyard.kernels.compile import dense_jit, jit
 from steelyard.kernels.intrinsics import call_step
-from steelyard.kernels.layout import CLASSES, CURVATURE, FENCHEL, FULL_VECTORS, LOSS, ROWS, WEIGHT
+from steelyard.kernels.layout import CLASSES, CURVATURE, FENCHEL, LOSS, ROWS, WEIGHT
 from steelyard.kernels.outputs import label_of
 from steelyard.kernels.rows import ONE, ZERO, add_outputs, dense_add, dense_dot, dot_outputs
 from steelyard.kernels.schedule import LARGE
@@ -124,8 +124,8 @@ def learn_full(
     outputs = sums.shape[0]
     size = np.uint64(table.size // outputs)
     q, v = work[:size], work[size : size + size]
-    room = work[size + size :].reshape(FULL_VECTORS, outputs)
-    p, change, push = room[0], room[1], room[2]
+    room = work[size + size :]  # FULL_VECTORS of one number an output
+    p, change, push = room[:outputs], room[outputs : 2 * outputs], room[2 * outputs : 3 * outputs]
     q[:] = 0.0
     q[size - ONE] = intercept
     for i in range(order.size):

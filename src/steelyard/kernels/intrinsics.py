@@ -10,6 +10,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from steelyard.kernels.compile import f8
+from steelyard.kernels.plan import MOST_WORDS
 
 
 @intrinsic
@@ -133,6 +134,74 @@ def trailing_zeros(typingctx: Any, number: Any) -> Any:
         return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
 
     return signature, codegen
+
+
+@intrinsic
+def bits_of(typingctx: Any, number: Any) -> Any:
+    """The 64 bits of a number in double precision."""
+    signature = types.uint64(f8)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], ir.IntType(64))
+
+    return signature, codegen
+
+
+# ------------------------------------------------------------------------------------- memory by address, in words
+
+
+@intrinsic
+def load_word(typingctx: Any, address: Any) -> Any:
+    """The 64 bits at an address."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return builder.load(builder.inttoptr(args[0], ir.IntType(64).as_pointer()))
+
+    return types.intp(types.intp), codegen
+
+
+@intrinsic
+def load_half(typingctx: Any, address: Any) -> Any:
+    """The 32 bits at an address."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        half = builder.load(builder.inttoptr(args[0], ir.IntType(32).as_pointer()))
+        return builder.zext(half, ir.IntType(64))
+
+    return types.intp(types.intp), codegen
+
+
+@intrinsic
+def store_word(typingctx: Any, address: Any, word: Any) -> Any:
+    """Write 64 bits to an address."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        builder.store(args[1], builder.inttoptr(args[0], ir.IntType(64).as_pointer()))
+        return context.get_dummy_value()
+
+    return types.void(types.intp, types.intp), codegen
+
+
+@intrinsic
+def room_for_words(typingctx: Any) -> Any:
+    """The address of room for the words of a call, on the stack."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return builder.ptrtoint(cgutils.alloca_once(builder, ir.IntType(64), size=MOST_WORDS), ir.IntType(64))
+
+    return types.intp(), codegen
+
+
+@intrinsic
+def call_words(typingctx: Any, address: Any, words: Any) -> Any:
+    """The C function ``intp f(words)`` at an address."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        word = ir.IntType(64)
+        function = builder.inttoptr(args[0], ir.FunctionType(word, [word]).as_pointer())
+        return builder.call(function, [args[1]])
+
+    return types.intp(types.intp, types.intp), codegen
 
 
 @intrinsic

@@ -1,0 +1,57 @@
+"""``steelyard compile``: everything compiled beforehand, so that nothing has to wait for it later."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from steelyard.cli.common import check_least
+
+
+def add_parser(commands: Any) -> None:
+    """The options of the command."""
+    parser = commands.add_parser(
+        "compile",
+        help="compile everything beforehand",
+        description="Compile every kernel for this machine into the cache folder. A wheel has them already; from a "
+        "source checkout each is compiled when it is first used, or all of them by this command.",
+    )
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="processes (default: all)")
+    parser.add_argument("--target", action="append", metavar="NAME", help="compile for a wheel, for such processors")
+    parser.add_argument("--output", metavar="DIR", help="folder for what --target compiles")
+    parser.set_defaults(run=run, interrupted="what was compiled is kept")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Compile, and say what for and how it goes."""
+    from steelyard.compiled import everything, objects
+    from steelyard.compiled.machine import TARGETS
+
+    check_least(options, jobs=1)
+    known = {target.name: target for target in TARGETS}
+    if bool(options.target) != bool(options.output):
+        raise ValueError("--target and --output go together")
+    if set(options.target or ()) - set(known):
+        raise ValueError(f"--target must be one of {', '.join(known)}")
+    start = time.monotonic()
+    if not options.target:
+        count = everything.compile_here(options.jobs, _report)
+        where = objects.cache_folder()
+    else:
+        where = Path(options.output)
+        count = sum(everything.compile_for(known[name], where, options.jobs, _report) for name in options.target)
+    took = f"{count} functions compiled in {time.monotonic() - start:.0f} s" if count else "nothing was left to compile"
+    print(f"{took}: {where}")
+    return 0
+
+
+def _report(name: str, done: int, total: int) -> None:
+    """One line that changes on a terminal, one line each in a pipe."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{done}/{total} {name}", end="" if done < total else "\n", file=sys.stderr, flush=True)
+    else:
+        print(f"{done}/{total} {name}", file=sys.stderr, flush=True)

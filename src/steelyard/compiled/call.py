@@ -1,0 +1,178 @@
+"""A loaded kernel as a Python function: arrays are handed over as addresses, and none that could do harm is.
+
+Two ways lead there. The quick one passes the tuple of arguments as it is, and compiled code (``kernels.handover``)
+reads what it needs of each array, in nanoseconds rather than half a microsecond. It depends on where Python and NumPy
+keep things, so this is checked first, and it refuses all but the usual. What it refuses goes the slow way, which asks
+NumPy: there an array of another kind is refused with a ``TypeError``, and an unusual one that is right is taken.
+
+The lock of the interpreter is released during a call.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import sys
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from steelyard.kernels import plan
+from steelyard.kernels.signatures import Signature
+
+_Word = ctypes.c_int64
+_Enter = ctypes.CFUNCTYPE(_Word, ctypes.c_void_p)
+_HandOver = ctypes.CFUNCTYPE(_Word, ctypes.py_object, ctypes.c_void_p)
+_NEEDED = plan.C_CONTIGUOUS | plan.ALIGNED
+
+
+class Argument(NamedTuple):
+    """What an argument must be: an array of a dtype and so many dimensions, or a number."""
+
+    dtype: np.dtype[Any] | None
+    dimensions: int
+    writable: bool
+
+
+def _argument(word: str) -> Argument:
+    code = word.removeprefix("const ").rstrip("[,]")
+    dimensions = word.count("[") + word.count(",")
+    return Argument(np.dtype(code) if dimensions else None, dimensions, not word.startswith("const "))
+
+
+@cache
+def layout_is_known() -> bool:
+    """Whether Python and NumPy keep things where the quick way reads them, found out on a few objects."""
+    if sys.implementation.name != "cpython" or struct.calcsize("P") != 8 or sys.byteorder != "little":
+        return False
+    if np.ndarray.__basicsize__ < _HEAD + plan.FIELD_FLAGS + 4:
+        return False
+    vector, matrix = np.arange(5.0), np.zeros((3, 7), np.uint32)
+    vector.flags.writeable = False
+    numbers = (0, 1, 2**30 - 1, 2**30, 2**31, 2**60 + 5, 2**62 + 2**31 + 7, 2**63 - 1, True, False)
+    return (
+        _tuple_is_known((vector, matrix))
+        and all(map(_array_is_known, (vector, matrix, matrix.T, matrix[:, ::2], matrix[:0])))
+        and all(map(_number_is_known, numbers))
+        and _read(-1, _HEAD) >> 63 | _read(-1, _HEAD) & 2 > 0
+    )
+
+
+_HEAD: int = object.__basicsize__
+_SHIFT = 0 if sys.version_info < (3, 12) else 3
+
+
+def _read(thing: Any, offset: int, size: int = 8) -> int:
+    return int.from_bytes(ctypes.string_at(id(thing) + offset, size), "little")
+
+
+def _tuple_is_known(things: tuple[Any, ...]) -> bool:
+    items = [_read(things, tuple.__basicsize__ + 8 * i) for i in range(len(things))]
+    return _read(things, _HEAD) == len(things) and items == list(map(id, things))
+
+
+def _array_is_known(array: np.ndarray[Any, Any]) -> bool:
+    sizes = ctypes.string_at(_read(array, _HEAD + plan.FIELD_DIMENSIONS), 8 * array.ndim)
+    flags = _read(array, _HEAD + plan.FIELD_FLAGS, 4)
+    return (
+        _read(array, _HEAD - 8) == id(np.ndarray)
+        and _read(array, _HEAD + plan.FIELD_DATA) == array.ctypes.data
+        and _read(array, _HEAD + plan.FIELD_DIMENSION_COUNT, 4) == array.ndim
+        and struct.unpack(f"<{array.ndim}q", sizes) == array.shape
+        and _read(array, _HEAD + plan.FIELD_DTYPE) == id(array.dtype)
+        and bool(flags & plan.C_CONTIGUOUS) == array.flags.c_contiguous
+        and bool(flags & plan.ALIGNED) == array.flags.aligned
+        and bool(flags & plan.WRITEABLE) == array.flags.writeable
+    )
+
+
+def _number_is_known(number: int) -> bool:
+    if sys.int_info[:2] != (plan.DIGIT, 4) or _read(number, _HEAD - 8) != id(type(number)):
+        return False
+    count = _read(number, _HEAD) >> _SHIFT
+    if count > 3 or (_SHIFT and _read(number, _HEAD) & 2):
+        return False
+    return sum(_read(number, _HEAD + 8 + 4 * i, 4) << (plan.DIGIT * i) for i in range(count)) == number
+
+
+def _make_plan(address: int, arguments: list[Argument]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    words = np.zeros(plan.PLAN_HEAD + plan.PLAN_ARGUMENT * len(arguments), np.int64)
+    words[plan.PLAN_KERNEL], words[plan.PLAN_COUNT] = address, len(arguments)
+    words[plan.PLAN_TUPLE_SIZE], words[plan.PLAN_TUPLE_ITEMS] = _HEAD, tuple.__basicsize__
+    words[plan.PLAN_TYPE], words[plan.PLAN_FIELDS] = _HEAD - 8, _HEAD
+    words[plan.PLAN_NDARRAY], words[plan.PLAN_INT], words[plan.PLAN_BOOL] = id(np.ndarray), id(int), id(bool)
+    words[plan.PLAN_SHIFT] = _SHIFT
+    rows = words[plan.PLAN_HEAD :].reshape(-1, plan.PLAN_ARGUMENT)
+    for row, (dtype, dimensions, writable) in zip(rows, arguments, strict=True):
+        if dtype is not None:
+            row[:] = id(dtype), _NEEDED | (plan.WRITEABLE if writable else 0), dimensions
+    return words
+
+
+def python_function(name: str, signature: Signature, address: int, hand_over: int | None) -> Callable[..., int]:
+    """The kernel at an address, to be called with arrays and numbers; without ``hand_over``, always the slow way."""
+    arguments = [_argument(word) for word in signature.arguments]
+    if plan.WORDS * len(arguments) > plan.MOST_WORDS:
+        raise AssertionError(f"{name} takes too many arguments")
+    slow = _slow_function(name, arguments, address)
+    if hand_over is None or not layout_is_known():
+        return slow
+    words = _make_plan(address, arguments)
+    quick, where = _HandOver(hand_over), words.ctypes.data
+
+    def call(*given: Any) -> int:
+        code: int = quick(given, where)
+        return code if code >= -1 else again(given, code)
+
+    def again(given: tuple[Any, ...], code: int) -> int:
+        return _succeeded(name, code) if code < plan.REFUSED else slow(*given)
+
+    call.plan = words  # type: ignore[attr-defined]  # kept alive: compiled code reads it
+    call.__name__ = name
+    return call
+
+
+def _slow_function(name: str, arguments: list[Argument], address: int) -> Callable[..., int]:
+    enter = _Enter(address)
+
+    def call(*given: Any) -> int:
+        if len(given) != len(arguments):
+            raise TypeError(f"{name} takes {len(arguments)} arguments, got {len(given)}")
+        words = np.zeros(plan.WORDS * len(given), np.int64)
+        kept = []  # views of unusual arrays must live as long as the call
+        for i, (wanted, value) in enumerate(zip(arguments, given, strict=True)):
+            row = words[plan.WORDS * i : plan.WORDS * (i + 1)]
+            if wanted.dtype is None:
+                row[0] = int(value) - (int(value) >> 63 << 64)  # a large unsigned number has the bits of a negative one
+                continue
+            array = _checked(name, i, wanted, value)
+            kept.append(array)
+            row[0], row[1 : 1 + array.ndim] = array.ctypes.data, array.shape
+        return _succeeded(name, int(enter(words.ctypes.data)))
+
+    call.__name__ = name
+    return call
+
+
+def _succeeded(name: str, code: int) -> int:
+    if code == plan.FAILED:
+        raise RuntimeError(f"{name} failed inside: run with STEELYARD_KERNELS=numba to see where")
+    return code
+
+
+def _checked(name: str, place: int, wanted: Argument, value: Any) -> np.ndarray[Any, Any]:
+    """The array, refused where a kernel would read it as something else."""
+    if not isinstance(value, np.ndarray):
+        raise TypeError(f"{name}: argument {place} must be an array, got {type(value).__name__}")
+    flags = value.flags
+    if value.dtype != wanted.dtype or value.ndim != wanted.dimensions:
+        raise TypeError(
+            f"{name}: argument {place} must be an array of {wanted.dtype} with {wanted.dimensions} dimension(s), got "
+            f"{value.dtype} with {value.ndim}"
+        )
+    if not (flags.c_contiguous and flags.aligned and (flags.writeable or not wanted.writable)):
+        lacks = "writable" if flags.c_contiguous and flags.aligned else "contiguous and aligned"
+        raise TypeError(f"{name}: argument {place} must be {lacks}")
+    return value

@@ -1,0 +1,190 @@
+"""The one door to compiled code: kernels, and the step and conjugate of each loss, as all the package uses them.
+
+Each is looked for among the objects that came with the package, then in the user's cache folder; what is in neither is
+compiled by Numba and kept. So Numba is imported for what is nowhere yet, and for a user's own loss.
+
+``STEELYARD_KERNELS=numba`` calls everything through Numba and keeps nothing: slow to start, but open to its tools, such
+as bounds checks (``NUMBA_BOUNDSCHECK=1``).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import warnings
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from steelyard.compiled import folder, objects
+from steelyard.compiled.call import python_function
+from steelyard.kernels.layout import OWN
+from steelyard.kernels.signatures import HAND_OVER, signature, variant
+from steelyard.losses import Array, CustomLoss, Loss
+
+_lock = threading.RLock()
+compiled_here: list[str] = []
+"""The functions that this process had to compile."""
+
+
+class Compiled(NamedTuple):
+    """A loss as kernels see it: an address, and parameters; those before ``layout.OWN`` are to be filled in."""
+
+    step: int
+    parameters: Array
+    keep_alive: tuple[Any, ...]
+
+
+# ------------------------------------------------------------------------------------------------ what callers need
+
+
+@cache
+def get_kernel(name: str, data: str = "f8", indices: str = "u4") -> Any:
+    """The kernel ``name`` for rows of the given value and index types; where it is written, its arguments are named."""
+    chosen = variant(name, data, indices)
+    address = None if _through_numba() else _address(chosen)
+    if address is not None:
+        return python_function(chosen, signature(chosen), address, _address(HAND_OVER))
+    from steelyard.kernels.library import numba_kernel
+
+    return numba_kernel(chosen)
+
+
+def get_parser() -> Any:
+    """The LIBSVM parser, whose arguments are described where it is written."""
+    return get_kernel("parse")
+
+
+@cache
+def compiled_loss(loss: Loss) -> Compiled:
+    """The compiled step function of a loss, with what it needs."""
+    parameters: tuple[float, ...] = loss.parameters
+    users: tuple[Any, ...] = ()
+    if isinstance(loss, CustomLoss):
+        from steelyard.kernels.library import user_function
+
+        users = (user_function(loss.value, "value"), user_function(loss.slope, "slope"))
+        infimum = np.nan if loss.infimum is None else loss.infimum
+        parameters = (*map(_address_as_float, users), infimum)
+    return Compiled(_scalar(f"step-{loss.name}"), np.array([*(OWN * [0.0]), *parameters]), users)
+
+
+def compiled_conjugate(loss: Loss) -> int:
+    """The address of a loss's conjugate."""
+    return _scalar(f"conjugate-{loss.name}")
+
+
+def _address_as_float(function: Any) -> float:
+    return float(np.array([function.address], dtype=np.int64).view(np.float64)[0])
+
+
+@cache
+def _scalar(name: str) -> int:
+    """The address of a step or a conjugate."""
+    address = None if _through_numba() else _address(name)
+    if address is not None:
+        return address
+    from steelyard.kernels.library import numba_scalar
+
+    return int(numba_scalar(name).address)
+
+
+# ---------------------------------------------------------------------------------------------- where it comes from
+
+
+@cache
+def _through_numba() -> bool:
+    chosen = os.environ.get("STEELYARD_KERNELS") or "objects"
+    if chosen not in ("objects", "numba"):
+        raise ValueError(f"STEELYARD_KERNELS must be objects or numba, got {chosen!r}")
+    if chosen == "objects" and not _can_load():
+        _warn("this version of llvmlite cannot load compiled kernels: Numba compiles them in every process")
+        return True
+    return chosen == "numba"
+
+
+def _can_load() -> bool:
+    """Whether llvmlite has what loading takes."""
+    from llvmlite import binding
+
+    return all(hasattr(binding, name) for name in ("create_mcjit_compiler", "ObjectFileRef", "address_of_symbol"))
+
+
+_addresses: dict[str, int | None] = {}
+
+
+def _address(name: str) -> int | None:
+    """The address of a function, loaded once; None where only Numba itself can run it here."""
+    with _lock:
+        if name not in _addresses:
+            _addresses[name] = _load(objects.find(name) or _compile(name))
+        return _addresses[name]
+
+
+def _load(code: bytes) -> int | None:
+    from steelyard.compiled.loader import CannotLoad, load
+
+    if not objects.is_closed(code):  # on a system with another format of objects, or with other libraries of Numba
+        return None
+    try:
+        return load(code)
+    except CannotLoad:
+        return None
+
+
+def _compile(name: str) -> bytes:
+    """Compile a function and keep it; where another process is at it, wait and take what that one keeps."""
+    try:
+        where = objects.cache_folder()
+        folder.make(where)
+    except (OSError, RuntimeError) as error:  # no home folder is the latter
+        _warn_of_cache(error)
+        return build(name)
+    with folder.locked(where, name):
+        code = objects.find_kept(name)
+        if code is None:
+            code = build(name)
+            try:
+                objects.keep(name, code)
+            except OSError as error:
+                _warn_of_cache(error)
+        return code
+
+
+def build(name: str) -> bytes:
+    """The object file of a function, compiled now."""
+    if not compiled_here and not quiet:
+        print(
+            "steelyard: compiling for this machine, once; it takes up to a minute "
+            "(`steelyard compile` compiles everything beforehand)",
+            file=sys.stderr,
+            flush=True,
+        )
+    compiled_here.append(name)
+    from steelyard.kernels.library import object_file
+
+    return object_file(name, objects.SYMBOL)
+
+
+quiet = False
+"""Whether nothing is said of a compilation: for who says it in another way."""
+
+
+@cache
+def _warn(message: str) -> None:
+    warnings.warn(message, RuntimeWarning, stacklevel=2)
+
+
+def _warn_of_cache(error: Exception) -> None:
+    """Once a process, whatever the reason."""
+    if not _told:
+        _told.append(error)
+        _warn(
+            f"no folder for compiled kernels ({error}): they are compiled again in every process. Set STEELYARD_CACHE "
+            "to a folder that you, and nobody else, may write to"
+        )
+
+
+_told: list[Exception] = []

@@ -1,0 +1,103 @@
+"""The processor and the compiler that objects are made for. Needs no Numba.
+
+A wheel carries objects for the levels of x86-64 (https://gitlab.com/x86-psABIs/x86-64-ABI): the highest whose features
+this processor has is taken. What is compiled here is for this very processor.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from functools import cache
+from importlib import util
+from pathlib import Path
+from typing import NamedTuple
+
+_V2 = "cmov cx8 cx16 fxsr mmx popcnt sahf sse sse2 sse3 sse4.1 sse4.2 ssse3"
+_V3 = f"{_V2} avx avx2 bmi bmi2 crc32 f16c fma lzcnt movbe xsave"
+_V4 = f"{_V3} avx512f avx512bw avx512cd avx512dq avx512vl"
+
+
+class Target(NamedTuple):
+    """A processor to compile for, as LLVM knows it."""
+
+    name: str
+    machine: str
+    features: str
+    """What it must have, separated by blanks."""
+    tuning: str = ""
+    """More for LLVM: features that are no instructions."""
+
+    @property
+    def llvm_features(self) -> str:
+        """As ``NUMBA_CPU_FEATURES`` takes them."""
+        return ",".join([*(f"+{name}" for name in self.features.split()), *self.tuning.split()])
+
+
+TARGETS = (
+    # the kernels' vectors are eight doubles wide; for this level LLVM would cut them in two, unless it is told not to
+    Target("x86-64-v4", "x86_64", _V4, "-prefer-256-bit"),
+    Target("x86-64-v3", "x86_64", _V3),
+    Target("x86-64-v2", "x86_64", _V2),
+    Target("generic", "aarch64", "neon fp-armv8"),
+)
+"""What wheels carry objects for, the best first."""
+
+_CHOICES = (
+    "NUMBA_CPU_NAME",
+    "NUMBA_CPU_FEATURES",
+    "NUMBA_ENABLE_AVX",
+    "NUMBA_OPT",
+    "NUMBA_BOUNDSCHECK",
+    "NUMBA_LOOP_VECTORIZE",
+    "NUMBA_SLP_VECTORIZE",
+    "NUMBA_DISABLE_INTEL_SVML",
+)
+"""Variables that change what Numba makes of a function."""
+
+
+@cache
+def host_features() -> frozenset[str]:
+    """The names of the features that this processor has."""
+    from llvmlite import binding
+
+    return frozenset(name for name, there in binding.get_host_cpu_features().items() if there)
+
+
+def usable_targets() -> list[Target]:
+    """The targets of a wheel whose objects may run here, the best first."""
+    here = platform.machine().lower().replace("amd64", "x86_64").replace("arm64", "aarch64")
+    return [t for t in TARGETS if t.machine == here and host_features().issuperset(t.features.split())]
+
+
+@cache
+def compiler_here() -> dict[str, str]:
+    """What decides the code that is compiled here: a part of the key of every object in the cache."""
+    import llvmlite
+    from llvmlite import binding
+
+    chosen = {name: os.environ[name] for name in _CHOICES if os.environ.get(name)}
+    return {
+        "llvmlite": llvmlite.__version__,
+        "numba": _numba_version(),
+        "triple": binding.get_process_triple(),
+        "cpu": binding.get_host_cpu_name(),
+        "features": binding.get_host_cpu_features().flatten(),
+        "settings": " ".join(f"{name}={value}" for name, value in sorted(chosen.items())),
+    }
+
+
+def _numba_version() -> str:
+    """Numba's version, by the name of the folder beside it: importing it, or ``importlib.metadata``, is slow."""
+    if "numba" in sys.modules:
+        return str(sys.modules["numba"].__version__)
+    spec = util.find_spec("numba")
+    if spec is None or spec.origin is None:
+        return "none"
+    found = sorted(Path(spec.origin).parent.parent.glob("numba-*.dist-info"))
+    if len(found) == 1:
+        return found[0].name.removeprefix("numba-").removesuffix(".dist-info")
+    from importlib import metadata
+
+    return metadata.version("numba")

@@ -1,0 +1,112 @@
+"""Object files: where they are, whether they may be run, and how they are kept.
+
+A file is one line of JSON, the key of what it holds and a SHA-256 over key and code, and then the code. It is run only
+if the key is the one that is asked for, the checksum is right, and all that it refers to is known. Anything else is as
+if it were not there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from steelyard.compiled import folder
+from steelyard.compiled.elf import undefined_symbols
+from steelyard.compiled.machine import Target, compiler_here, usable_targets
+from steelyard.kernels.digest import source_digest
+from steelyard.kernels.signatures import KERNELS, signature
+
+SYMBOL = "steelyard_function"
+"""The C function that every object holds."""
+KNOWN = frozenset(["exp", "expm1", "log", "log1p", "pow", "hypot", "fmod", "memset", "memcpy", "memmove"])
+"""What objects may refer to: the C library's mathematics and its moves of memory."""
+PACKAGED = Path(__file__).with_name("objects")
+"""The objects that came with the package, a folder a target; there is none in a source checkout."""
+
+_FORMAT = 1
+Key = dict[str, str]
+
+
+def _key(name: str, where: dict[str, str]) -> Key:
+    """What an object is for: the function, its arguments, the sources, and what it was compiled for."""
+    kernel = name.partition("-")[0]
+    arguments = " ".join(signature(name).arguments) if kernel in KERNELS else "C"
+    return {"format": str(_FORMAT), "name": name, "arguments": arguments, "sources": source_digest(), **where}
+
+
+def key_here(name: str) -> Key:
+    """The key of an object that is compiled here, for this processor."""
+    return _key(name, compiler_here())
+
+
+def key_of_target(name: str, target: Target) -> Key:
+    """The key of an object of a wheel. It names no compiler: such an object runs under any version of llvmlite."""
+    return _key(name, {"target": target.name, "features": target.llvm_features})
+
+
+def _seal(key: Key, code: bytes) -> str:
+    return hashlib.sha256(json.dumps(key, sort_keys=True).encode() + b"\n" + code).hexdigest()
+
+
+def pack(key: Key, code: bytes) -> bytes:
+    """The file of an object."""
+    return json.dumps({"key": key, "sha256": _seal(key, code)}).encode() + b"\n" + code
+
+
+def unpack(content: bytes, key: Key) -> bytes | None:
+    """The code in a file, if it is whole, is the one that is asked for, and refers to nothing unknown."""
+    head, _, code = content.partition(b"\n")
+    try:
+        found = json.loads(head)
+    except ValueError:
+        return None
+    if not isinstance(found, dict) or found != {"key": key, "sha256": _seal(key, code)}:
+        return None
+    return code if is_closed(code) else None
+
+
+def is_closed(code: bytes) -> bool:
+    """Whether all that an object refers to is known. Where that cannot be read, it is not: not an ELF system."""
+    needed = undefined_symbols(code)
+    return needed is not None and needed <= KNOWN
+
+
+def file_name(name: str) -> str:
+    """The name of a function's file."""
+    return f"{name}.object"
+
+
+def cache_folder() -> Path:
+    """The folder of what is compiled here: another one for every version of sources, compiler and processor."""
+    where = json.dumps([source_digest(), compiler_here(), _FORMAT], sort_keys=True)
+    return folder.cache_root() / hashlib.sha256(where.encode()).hexdigest()[:20]
+
+
+def _candidates(name: str) -> Iterator[bytes | None]:
+    for target in usable_targets():
+        try:
+            content = (PACKAGED / target.name / file_name(name)).read_bytes()
+        except OSError:
+            continue
+        yield unpack(content, key_of_target(name, target))
+    yield find_kept(name)
+
+
+def find(name: str) -> bytes | None:
+    """The code of a function: from the package, or from the cache folder; None where neither has it."""
+    return next((code for code in _candidates(name) if code is not None), None)
+
+
+def find_kept(name: str) -> bytes | None:
+    """The code of a function in the cache folder."""
+    try:
+        return unpack(folder.read(cache_folder(), file_name(name)), key_here(name))
+    except OSError:
+        return None
+
+
+def keep(name: str, code: bytes) -> None:
+    """Put the code of a function into the cache folder; raises OSError where that is not possible, or not safe."""
+    folder.write(cache_folder(), file_name(name), pack(key_here(name), code))
