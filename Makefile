@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # A folder of LIBSVM files for `make quality` and `make scores`; without one they run on the sets inside scikit-learn.
 DATA ?=
 
-.PHONY: paper test bench quality scores clean
+.PHONY: paper test bench quality scores wheel clean
 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
@@ -42,5 +42,12 @@ quality: $(VENV)/ready
 scores: $(VENV)/ready
 	$(BIN)/python benchmarks/scores.py $(if $(DATA),--data $(DATA))
 
+# A wheel with compiled kernels, for this kind of machine: some minutes. `pip wheel .` makes one without them.
+OBJECTS := src/steelyard/compiled/objects
+wheel: $(VENV)/ready-paper
+	rm -rf $(OBJECTS)
+	$(BIN)/steelyard compile --output $(OBJECTS)
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+
 clean:
-	rm -rf $(VENV) paper quality scores
+	rm -rf $(VENV) $(OBJECTS) dist paper quality scores

@@ -16,9 +16,9 @@ import pytest
 
 import steelyard
 from steelyard import Bank
+from steelyard.compiled.door import compiled_loss, get_kernel
 from steelyard.kernels import layout
 from steelyard.kernels.compile import _digest
-from steelyard.compiled.door import compiled_loss, get_kernel
 from steelyard.losses import LOSSES, CustomLoss, Loss
 
 SOURCE = Path(steelyard.__file__).parent

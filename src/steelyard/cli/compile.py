@@ -21,29 +21,31 @@ def add_parser(commands: Any) -> None:
         "source checkout each is compiled when it is first used, or all of them by this command.",
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="processes (default: all)")
-    parser.add_argument("--target", action="append", metavar="NAME", help="compile for a wheel, for such processors")
-    parser.add_argument("--output", metavar="DIR", help="folder for what --target compiles")
+    parser.add_argument("--output", metavar="DIR", help="compile for a wheel, for other processors too, into a folder")
+    parser.add_argument("--target", action="append", metavar="NAME", help="with --output: such processors only")
     parser.set_defaults(run=run, interrupted="what was compiled is kept")
 
 
 def run(options: argparse.Namespace) -> int:
     """Compile, and say what for and how it goes."""
     from steelyard.compiled import everything, objects
-    from steelyard.compiled.machine import TARGETS
+    from steelyard.compiled.machine import wheel_targets
 
     check_least(options, jobs=1)
-    known = {target.name: target for target in TARGETS}
-    if bool(options.target) != bool(options.output):
-        raise ValueError("--target and --output go together")
+    known = {target.name: target for target in wheel_targets()}
+    if options.target and not options.output:
+        raise ValueError("--target needs --output")
     if set(options.target or ()) - set(known):
         raise ValueError(f"--target must be one of {', '.join(known)}")
     start = time.monotonic()
-    if not options.target:
+    if not options.output:
         count = everything.compile_here(options.jobs, _report)
         where = objects.cache_folder()
     else:
         where = Path(options.output)
-        count = sum(everything.compile_for(known[name], where, options.jobs, _report) for name in options.target)
+        count = sum(
+            everything.compile_for(known[name], where, options.jobs, _report) for name in options.target or known
+        )
     took = f"{count} functions compiled in {time.monotonic() - start:.0f} s" if count else "nothing was left to compile"
     print(f"{took}: {where}")
     return 0

@@ -65,10 +65,15 @@ def host_features() -> frozenset[str]:
     return frozenset(name for name, there in binding.get_host_cpu_features().items() if there)
 
 
-def usable_targets() -> list[Target]:
-    """The targets of a wheel whose objects may run here, the best first."""
+def wheel_targets() -> list[Target]:
+    """The targets of a wheel for this kind of machine, the best first."""
     here = platform.machine().lower().replace("amd64", "x86_64").replace("arm64", "aarch64")
-    return [t for t in TARGETS if t.machine == here and host_features().issuperset(t.features.split())]
+    return [target for target in TARGETS if target.machine == here]
+
+
+def usable_targets() -> list[Target]:
+    """Those of them whose objects may run on this processor."""
+    return [target for target in wheel_targets() if host_features().issuperset(target.features.split())]
 
 
 @cache
