@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import inspect
 import math
 import os
 import subprocess
@@ -18,7 +17,7 @@ import steelyard
 from steelyard import Bank
 from steelyard.compiled.door import compiled_loss, get_kernel
 from steelyard.kernels import layout
-from steelyard.kernels.compile import _digest
+from steelyard.kernels.digest import source_digest
 from steelyard.losses import LOSSES, CustomLoss, Loss
 
 SOURCE = Path(steelyard.__file__).parent
@@ -35,11 +34,13 @@ FLOORS = [
     ["online", "fullmatrix", "secondorder"],
     ["snapshot"],
     ["data"],
+    ["compiled"],
     ["kernels"],
     ["losses", "updates", "regularizers"],
 ]
 UPWARDS = {
-    ("updates", "kernels"): "a loss is evaluated by its compiled step, which is loaded on request",
+    ("updates", "kernels"): "a loss is evaluated by its compiled step",
+    ("updates", "compiled"): "which is loaded on request",
     ("online", "modelfile"): "save and load are methods of what they save",
     ("online", "certificate"): "for type checkers",
     ("ftrl", "certificate"): "certify makes one",
@@ -109,7 +110,27 @@ def test_the_core_and_the_shell_import_nothing_heavy_at_the_top():
         assert "sklearn" not in tops or relative.startswith("estimators/")
         assert "matplotlib" not in tops or relative == "experiments/plots.py"
         assert not tops & {"scipy", "joblib", "rich"}
-        assert not tops & {"numba", "llvmlite"} or relative.startswith("kernels/")
+        assert "numba" not in tops or relative.startswith("kernels/")
+        assert "llvmlite" not in tops or relative.startswith("kernels/") or relative == "compiled/loader.py"
+
+
+@pytest.mark.parametrize("name", ["layout", "signatures", "plan", "digest"])
+def test_what_callers_need_of_the_kernels_imports_no_numba(name):
+    code = f"import sys, steelyard.kernels.{name}; assert not {{'numba', 'llvmlite'}} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_numba_is_imported_by_the_kernels_only():
+    """And those are imported where something must be compiled: by ``compiled.door``, inside of functions."""
+    free = {"layout", "signatures", "plan", "digest"}
+    for path in SOURCE.rglob("*.py"):
+        relative = path.relative_to(SOURCE).as_posix()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("steelyard.kernels"):
+                parts = (node.module or "").split(".")
+                used = {parts[2]} if len(parts) > 2 else {alias.name for alias in node.names}
+                allowed = relative.startswith("kernels/") or relative == "compiled/door.py"
+                assert allowed or used <= free, f"{relative} imports {used - free}"
 
 
 # ------------------------------------------------------------------------------------------------------ one layout
@@ -174,32 +195,37 @@ def test_the_digest_covers_every_kernel_file(tmp_path, monkeypatch):
 
     copy = tmp_path / "steelyard"
     shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr("steelyard.kernels.compile.__file__", str(copy / "kernels" / "compile.py"))
-    seen = {_digest.__wrapped__()}
+    monkeypatch.setattr("steelyard.kernels.digest.__file__", str(copy / "kernels" / "digest.py"))
+    seen = {source_digest.__wrapped__()}
     files = [*sorted((copy / "kernels").rglob("*.py")), copy / "updates.py", copy / "regularizers.py"]
     for file in files:
         file.write_text(file.read_text() + "# more\n")
-        seen.add(_digest.__wrapped__())
+        seen.add(source_digest.__wrapped__())
     assert len(seen) == len(files) + 1
 
 
 @pytest.mark.parametrize(
     ("module", "name"),
     [
-        ("numba.core.caching", "FunctionCache._index_key"),
-        ("numba.core.ccallback", "CFunc._cache"),
+        ("numba", "config.CACHE_DIR"),
+        ("numba.core.base", "BaseContext.call_conv"),
         ("numba.core.cgutils", "get_or_insert_function"),
+        ("numba.core.codegen", "JITCodeLibrary._get_compiled_object"),
+        ("numba.core.codegen", "JITCodeLibrary.add_ir_module"),
+        ("numba.core.codegen", "JITCodeLibrary.finalize"),
+        ("numba.core.codegen", "JITCodeLibrary.has_dynamic_globals"),
+        ("numba.core.compiler", "Compiler"),
+        ("numba.core.compiler_lock", "global_compiler_lock"),
         ("numba.core.dispatcher", "Dispatcher.disable_compile"),
+        ("numba.core.dispatcher", "_FunctionCompiler._customize_flags"),
+        ("numba.core.registry", "cpu_target"),
+        ("numba.np.arrayobj", "populate_array"),
     ],
 )
 def test_private_names_of_numba_are_there(module, name):
-    """Numba's version is capped because of them: where this fails, look at kernels/compile.py first."""
+    """Numba's version is capped because of them: where this fails, look at kernels/entry.py first."""
     found = importlib.import_module(module)
-    parts = name.split(".")
-    if parts[-1] == "_cache":  # set in the constructor
-        assert "self._cache = " in inspect.getsource(found.CFunc.__init__)
-        return
-    for part in parts:
+    for part in name.split("."):
         found = getattr(found, part)
 
 
@@ -247,8 +273,8 @@ print("done")
 
 
 def test_no_kernel_reads_or_writes_out_of_bounds(tmp_path):
-    """Everything compiled again with Numba's bounds checks, on small inputs."""
-    environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
+    """Everything through Numba, with its bounds checks, on small inputs."""
+    environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "STEELYARD_KERNELS": "numba"}
     done = subprocess.run([sys.executable, "-c", BOUNDS], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "done\n"

@@ -14,6 +14,14 @@ for loss in steelyard.losses.LOSSES:
     steelyard.Learner(loss).learn(X, y if loss != "poisson" else np.abs(y))
 steelyard.Learner("logistic", n_outputs=3).learn(X, [0, 1, 2])
 """
+# what is compiled in a second or two
+STEP = """
+import steelyard
+from steelyard.compiled import door, objects
+objects.PACKAGED = objects.PACKAGED / "none"
+print(steelyard.step(0.5, 1.0, 0.3, loss="squared"))
+"""
+COUNT = "import sys; print(len(door.compiled_here), 'numba' in sys.modules)"
 
 
 def run(code, **environment):
@@ -30,44 +38,47 @@ def test_importing_and_asking_for_help_load_nothing_heavy():
     assert run("import sys, steelyard.cli" + report).stdout == "[]\n"
 
 
-def test_the_learner_imports_neither_scikit_learn_nor_matplotlib():
-    report = "import sys\nassert not {'sklearn', 'matplotlib'} & set(sys.modules)"
-    run(LEARN + report)
+def test_the_learner_imports_neither_scikit_learn_nor_matplotlib_nor_what_compiles():
+    run(LEARN)  # whatever is not compiled yet is compiled here
+    run(LEARN + "import sys\nassert not {'sklearn', 'matplotlib', 'scipy', 'numba'} & set(sys.modules)")
 
 
 def test_every_public_name_exists():
     run("import steelyard\nfor name in dir(steelyard): getattr(steelyard, name)")
 
 
-def test_a_second_process_compiles_nothing_for_built_in_losses(tmp_path):
-    code = LEARN + "from steelyard.kernels.compile import cache_counts; print(*cache_counts())"
-    first = run(code, NUMBA_CACHE_DIR=str(tmp_path)).stdout.split()
-    second = run(code, NUMBA_CACHE_DIR=str(tmp_path)).stdout.split()
-    assert int(first[0]) == 0
-    assert int(first[1]) > 0
-    assert second == [first[1], "0"]
+def test_a_second_process_compiles_nothing_and_says_nothing(tmp_path):
+    first = run(STEP + COUNT, STEELYARD_CACHE=str(tmp_path))
+    second = run(STEP + COUNT, STEELYARD_CACHE=str(tmp_path))
+    assert first.stdout.split()[1:] == ["3", "True"]
+    assert first.stderr.count("steelyard: compiling for this machine, once") == 1
+    assert second.stdout.split() == [first.stdout.split()[0], "0", "False"]
+    assert second.stderr == ""
 
 
-def test_a_users_loss_recompiles_no_kernel(tmp_path):
+def test_a_users_loss_compiles_nothing_but_itself(tmp_path):
     mine = """
 import steelyard, numpy as np
-from steelyard.kernels.compile import cache_counts
+from steelyard.compiled import door, objects
+objects.PACKAGED = objects.PACKAGED / "none"
 loss = steelyard.CustomLoss(lambda p, y: (p - y) ** {power} / {power}, lambda p, y: (p - y) ** ({power} - 1))
-steelyard.Learner(loss).learn(np.eye(3), np.ones(3))
-print(*cache_counts())
+steelyard.step(0.5, 1.0, 0.3, loss=loss)
+print(len(door.compiled_here))
 """
-    first = run(mine.format(power=2), NUMBA_CACHE_DIR=str(tmp_path)).stdout.split()
-    other = run(mine.format(power=4), NUMBA_CACHE_DIR=str(tmp_path)).stdout.split()
-    assert other == [first[1], "0"]
+    assert run(mine.format(power=2), STEELYARD_CACHE=str(tmp_path)).stdout == "3\n"
+    assert run(mine.format(power=4), STEELYARD_CACHE=str(tmp_path)).stdout == "0\n"
 
 
-def test_without_a_cache_folder_it_works_and_warns_once():
-    # the way Numba says that neither the package's folder nor the user's can be written to
-    code = (
-        "import numba.core.caching as caching\n"
-        "def refuse(*_): raise RuntimeError('cannot cache function: no locator available')\n"
-        "caching.FunctionCache.__init__ = refuse\n" + LEARN
+def test_without_a_cache_folder_it_works_and_warns_once(tmp_path):
+    (tmp_path / "file").touch()
+    done = run(STEP + COUNT, STEELYARD_CACHE=str(tmp_path / "file"))
+    assert done.stdout.split()[1:] == ["3", "True"]
+    assert done.stderr.count("RuntimeWarning: no folder for compiled kernels") == 1
+    assert "STEELYARD_CACHE" in done.stderr
+
+
+def test_a_folder_that_depends_on_where_one_is_is_refused():
+    done = subprocess.run(
+        [sys.executable, "-c", STEP], capture_output=True, text=True, env={**os.environ, "STEELYARD_CACHE": "here"}
     )
-    errors = run(code).stderr
-    assert errors.count("no writable folder for compiled kernels") == 1
-    assert "NUMBA_CACHE_DIR" in errors
+    assert "STEELYARD_CACHE must be an absolute path, got 'here'" in done.stderr

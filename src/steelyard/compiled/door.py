@@ -49,7 +49,7 @@ def get_kernel(name: str, data: str = "f8", indices: str = "u4") -> Any:
         return python_function(chosen, signature(chosen), address, _address(HAND_OVER))
     from steelyard.kernels.library import numba_kernel
 
-    return numba_kernel(chosen)
+    return numba_kernel(chosen, _numba_folder())
 
 
 def get_parser() -> Any:
@@ -88,7 +88,7 @@ def _scalar(name: str) -> int:
         return address
     from steelyard.kernels.library import numba_scalar
 
-    return int(numba_scalar(name).address)
+    return int(numba_scalar(name, _numba_folder()).address)
 
 
 # ---------------------------------------------------------------------------------------------- where it comes from
@@ -96,20 +96,35 @@ def _scalar(name: str) -> int:
 
 @cache
 def _through_numba() -> bool:
+    return _choice() == "numba" or not _can_load()
+
+
+def _choice() -> str:
     chosen = os.environ.get("STEELYARD_KERNELS") or "objects"
     if chosen not in ("objects", "numba"):
         raise ValueError(f"STEELYARD_KERNELS must be objects or numba, got {chosen!r}")
-    if chosen == "objects" and not _can_load():
-        _warn("this version of llvmlite cannot load compiled kernels: Numba compiles them in every process")
-        return True
-    return chosen == "numba"
+    return chosen
 
 
 def _can_load() -> bool:
-    """Whether llvmlite has what loading takes."""
+    """Whether the system's objects can be looked into (they are ELF), and llvmlite has what loading takes."""
     from llvmlite import binding
 
-    return all(hasattr(binding, name) for name in ("create_mcjit_compiler", "ObjectFileRef", "address_of_symbol"))
+    needed = ("create_mcjit_compiler", "ObjectFileRef", "address_of_symbol")
+    return sys.platform not in ("darwin", "win32", "cygwin") and all(hasattr(binding, name) for name in needed)
+
+
+def _numba_folder() -> str | None:
+    """Where Numba keeps what it compiles: where objects cannot be loaded; nowhere if everything shall go through it."""
+    if _choice() == "numba":
+        return None
+    try:
+        where = objects.cache_folder()
+        folder.make(where)
+    except (OSError, RuntimeError) as error:
+        _warn_of_cache(error)
+        return None
+    return str(where)
 
 
 _addresses: dict[str, int | None] = {}

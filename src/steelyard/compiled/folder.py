@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import stat
 import sys
 import time
@@ -34,8 +35,10 @@ class Unsafe(OSError):
 def cache_root() -> Path:
     """Where compiled code is kept: in ``STEELYARD_CACHE``, or in the user's cache folder."""
     chosen = os.environ.get("STEELYARD_CACHE")
+    if chosen and not os.path.isabs(chosen):  # in whatever folder a program runs, it would take what it finds there
+        raise ValueError(f"STEELYARD_CACHE must be an absolute path, got {chosen!r}")
     if chosen:
-        return Path(chosen).absolute() / "kernels"
+        return Path(chosen) / "kernels"
     if sys.platform == "win32":
         base = Path(os.environ.get("LOCALAPPDATA") or Path.home())
     elif sys.platform == "darwin":
@@ -120,12 +123,11 @@ def _forget(path: Path) -> None:
             other for other in path.parent.iterdir() if other != path and other.is_dir() and not other.is_symlink()
         ]
         others.sort(key=lambda other: other.stat().st_mtime, reverse=True)
-        for i, other in enumerate(others):
-            for file in other.iterdir():
-                if i >= _KEPT or (file.suffix == ".tmp" and time.time() - file.stat().st_mtime > _STALE):
-                    file.unlink()
-            if i >= _KEPT:
-                other.rmdir()
+        for other in others[_KEPT:]:
+            shutil.rmtree(other, ignore_errors=True)
+        for file in path.parent.glob("*/.*.tmp"):
+            if time.time() - file.stat().st_mtime > _STALE:
+                file.unlink()
 
 
 @contextmanager

@@ -10,7 +10,8 @@ Numba or Python, so that a later process can load and call it without either (:m
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numba
@@ -47,17 +48,34 @@ def dense_jit(function: Callable[..., Any]) -> Any:
     return numba.njit(fastmath=_DENSE_FASTMATH, **_FLAGS)(function)
 
 
-def dispatched(function: Callable[..., Any], signature: Any) -> Any:
-    """``function`` for exactly one signature, called through Numba: for looking into it, with bounds checks for one."""
-    dispatcher = jit(function)
+def dispatched(function: Callable[..., Any], signature: Any, cache: str | None) -> Any:
+    """``function`` for exactly one signature, called through Numba, which keeps it in the folder ``cache`` if any."""
+    with _caching_in(cache):
+        dispatcher = numba.njit(fastmath=_FASTMATH, cache=cache is not None, **_FLAGS)(function)
     dispatcher.compile(signature)
     dispatcher.disable_compile()
     return dispatcher
 
 
-def c_function(function: Callable[..., Any], signature: Any) -> Any:
+def c_function(function: Callable[..., Any], signature: Any, cache: str | None = None) -> Any:
     """A scalar function as a C function of this process, with an ``.address``."""
-    return numba.cfunc(signature, error_model="numpy", fastmath=_FASTMATH)(function)
+    with _caching_in(cache):
+        return numba.cfunc(signature, cache=cache is not None, error_model="numpy", fastmath=_FASTMATH)(function)
+
+
+@contextmanager
+def _caching_in(folder: str | None) -> Iterator[None]:
+    """Where Numba looks for what is compiled already.
+
+    It notices an edit in the file of a function, but not in a file whose functions were inlined into it: the folder
+    must be another one for every version of the sources.
+    """
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = before if folder is None else folder
+    try:
+        yield
+    finally:
+        numba.config.CACHE_DIR = before
 
 
 def jit_user(function: Callable[..., Any]) -> Callable[[float, float], float]:

@@ -76,21 +76,21 @@ def object_file(name: str, symbol: str) -> bytes:
 
 
 @cache
-def numba_kernel(name: str) -> Any:
-    """The kernel of that name, called through Numba."""
+def numba_kernel(name: str, folder: str | None) -> Any:
+    """The kernel of that name, called through Numba, which keeps it in a folder if there is one."""
     words = signature(name)
     kinds = map(numba_type, words.arguments)
     result = types.intp if words.returns else types.void
-    return dispatched(_KERNELS[name.partition("-")[0]], result(*kinds))
+    return dispatched(_KERNELS[name.partition("-")[0]], result(*kinds), folder)
 
 
 @cache
-def numba_scalar(name: str) -> Any:
+def numba_scalar(name: str, folder: str | None) -> Any:
     """The step or the conjugate of that name as a C function of this process, with an ``.address``."""
     scalar = _scalar(name)
     if scalar is None:
         raise KeyError(name)
-    return c_function(*scalar)
+    return c_function(*scalar, folder)
 
 
 @cache

@@ -1,0 +1,563 @@
+"""Objects: the same numbers as through Numba, and never any code that is not ours."""
+
+from __future__ import annotations
+
+import ctypes
+import inspect
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from steelyard import cli
+from steelyard.compiled import call, door, everything, folder, machine, objects
+from steelyard.compiled.elf import undefined_symbols
+from steelyard.kernels import plan, signatures
+from steelyard.losses import LOSSES
+
+TESTS = Path(__file__).parent
+STEP = """
+import steelyard, sys
+from steelyard.compiled import door, objects
+objects.PACKAGED = objects.PACKAGED / "none"
+print(steelyard.step(0.5, 1.0, 0.3, loss="logistic"))
+"""
+REPORT = "print(*sorted(door.compiled_here))"
+
+
+def start(code, **environment):
+    return subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment},
+    )
+
+
+def run(code, **environment):
+    process = start(code, **environment)
+    out, err = process.communicate()
+    assert process.returncode == 0, err
+    return out, err
+
+
+# ------------------------------------------------------------------------------------------------- the same numbers
+
+
+@pytest.mark.parametrize("indices", signatures.INDICES)
+@pytest.mark.parametrize("data", signatures.DATA)
+def test_objects_and_numba_learn_the_same_to_the_bit(data, indices):
+    command = [sys.executable, str(TESTS / "both_ways.py"), data, indices]
+    found = {}
+    for way in ("objects", "numba"):
+        done = subprocess.run(
+            command, capture_output=True, text=True, env={**os.environ, "STEELYARD_KERNELS": way}, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stderr.endswith(f"{way == 'numba'}\n")
+        found[way] = done.stdout.splitlines()
+    assert found["objects"] == found["numba"]
+    assert len(found["numba"]) > 200
+
+
+def test_a_way_that_is_not_known_is_refused():
+    process = start(STEP, STEELYARD_KERNELS="fast")
+    assert "STEELYARD_KERNELS must be objects or numba, got 'fast'" in process.communicate()[1]
+
+
+def test_what_cannot_be_loaded_runs_through_numba(tmp_path):
+    """An llvmlite without the loader, a system of other objects, and an object that needs what is not there."""
+    expected = run(STEP)[0]
+    for change in (
+        "import llvmlite.binding; del llvmlite.binding.ObjectFileRef\n",
+        "import sys; sys.platform = 'darwin'\n",
+        "from steelyard.compiled import objects; objects.KNOWN = frozenset()\n",
+        "from llvmlite import binding; binding.address_of_symbol = lambda name: None\n",
+    ):
+        assert run(change + STEP, STEELYARD_CACHE=str(tmp_path))[0] == expected
+
+
+# ------------------------------------------------------------------------------------------------------ signatures
+
+
+def test_every_function_has_its_signature():
+    from steelyard.kernels import library
+
+    assert set(library._KERNELS) == set(signatures.KERNELS)
+    assert set(library._LOSSES) == set(signatures.LOSSES) == {*LOSSES, "custom"}
+    for name, function in library._KERNELS.items():
+        assert len(inspect.signature(function).parameters) == len(signatures.KERNELS[name].arguments), name
+    assert len(set(signatures.every_name())) == len(signatures.every_name())
+
+
+def test_types_that_no_kernel_is_made_for_are_refused():
+    with pytest.raises(ValueError, match="no kernel is made for values 'f2'"):
+        door.get_kernel("predict", "f2", "u4")
+
+
+# ------------------------------------------------------------------------------------------------------------ calls
+
+
+def predict_arguments():
+    data, indices, indptr = np.ones(3), np.zeros(1, np.uint32), np.array([0, 3], np.uint64)
+    return [data, indices, indptr, np.arange(4.0), True, np.zeros(1)]
+
+
+def predict_ways():
+    quick = door.get_kernel("predict")
+    address = door._address("predict-f8-u4")
+    return quick, call.python_function("predict", signatures.signature("predict-f8-u4"), address, None)
+
+
+def test_the_layout_of_this_python_is_known():
+    """Where this fails, calls still work, but take some ten microseconds more: see compiled/call.py."""
+    assert call.layout_is_known()
+
+
+@pytest.mark.parametrize("way", [0, 1])
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (0, np.ones(3, np.float32)),
+        (0, np.ones(3, np.int64)),
+        (0, np.ones(3, ">f8")),
+        (0, np.ones((1, 3))),
+        (0, np.ones(6)[::2]),
+        (0, np.frombuffer(b"\0" * 25, np.uint8)[1:].view(np.float64)),
+        (0, [1.0, 1.0, 1.0]),
+        (0, None),
+        (0, 5),
+        (1, np.zeros(1, np.uint64)),
+        (4, np.ones(3)),
+        (4, None),
+        (4, "1"),
+        (5, np.broadcast_to(0.0, 1)),
+    ],
+)
+def test_what_a_kernel_cannot_take_is_a_type_error(way, place, value):
+    arguments = predict_arguments()
+    arguments[place] = value
+    with pytest.raises(TypeError):
+        predict_ways()[way](*arguments)
+
+
+@pytest.mark.parametrize("way", [0, 1])
+def test_a_wrong_number_of_arguments_is_a_type_error(way):
+    for arguments in (predict_arguments()[:-1], [*predict_arguments(), 1], []):
+        with pytest.raises(TypeError, match="takes 6 arguments"):
+            predict_ways()[way](*arguments)
+
+
+@pytest.mark.parametrize("way", [0, 1])
+def test_unusual_arguments_that_are_right_are_taken(way, tmp_path):
+    mapped = np.memmap(tmp_path / "file", np.float64, "w+", shape=3)
+    mapped[:] = 1.0
+    constant = np.ones(3)
+    constant.flags.writeable = False
+    for place, value in (
+        (0, mapped),
+        (0, constant),
+        (0, np.ones(3, np.dtype(np.float64, metadata={"unit": "m"}))),
+        (2, np.array([0, 3], np.ulonglong)),
+        (4, np.True_),
+        (4, 1),
+    ):
+        arguments = predict_arguments()
+        arguments[place] = value
+        predict_ways()[way](*arguments)
+        assert arguments[-1] == 0.0 + 1.0 + 2.0 + 3.0
+
+
+def test_whole_numbers_of_all_sizes_arrive():
+    """An index below ``n_features`` is in order."""
+    indptr = np.array([0, 1], np.uint64)
+    kernel = door.get_kernel("inspect", "f8", "u8")
+    for bits in (1, 29, 30, 31, 32, 59, 60, 61, 62, 63, 64):
+        for number in (2**bits - 1, 2 ** (bits - 1)):
+            for shift in (0, 1):
+                index = np.array([number - shift], np.uint64)
+                assert kernel(index, indptr, number) == (-1 if shift else 0)
+                assert kernel(index, indptr, np.uint64(number)) == (-1 if shift else 0)
+
+
+def test_a_failure_inside_is_not_silent():
+    always = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(lambda words: plan.FAILED)
+    address = ctypes.cast(always, ctypes.c_void_p).value
+    for hand_over in (None, door._address("hand_over")):
+        function = call.python_function("broken", signatures.Signature(("f8[]",)), address, hand_over)
+        with pytest.raises(RuntimeError, match="broken failed inside"):
+            function(np.zeros(1))
+
+
+def test_calls_release_the_lock_of_the_interpreter():
+    """The function waits until another thread of Python has run."""
+    met = threading.Event()
+    inside = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(lambda words: -1 if met.wait(60) else plan.FAILED)
+    address = ctypes.cast(inside, ctypes.c_void_p).value
+    function = call.python_function("waits", signatures.Signature(("f8[]",)), address, door._address("hand_over"))
+    other = threading.Thread(target=met.set)
+    other.start()
+    assert function(np.zeros(1)) == -1
+    other.join()
+    assert not call._HandOver._flags_ & 4  # FUNCFLAG_PYTHONAPI: with the lock held
+
+
+def test_many_threads_call_at_once():
+    kernel, failed = door.get_kernel("predict"), []
+
+    def work(number):
+        for _ in range(2000):
+            arguments = predict_arguments()
+            arguments[3] = np.full(4, float(number))
+            kernel(*arguments)
+            if arguments[-1] != 4.0 * number:
+                failed.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_forks_and_workers_and_pickles():
+    out, _ = run("""
+import os, pickle, sys
+import joblib, numpy as np, steelyard
+X, y = np.random.default_rng(0).normal(size=(50, 4)), np.arange(50) % 2
+def fit(seed):
+    model = pickle.loads(pickle.dumps(steelyard.OnlineClassifier(random_state=seed))).fit(X, y)
+    return model.coef_, "numba" in sys.modules
+here = [fit(seed)[0] for seed in range(4)]
+there = joblib.Parallel(n_jobs=2)(joblib.delayed(fit)(seed) for seed in range(4))
+assert not any(imported for _, imported in there)
+np.testing.assert_array_equal(here, [coef for coef, _ in there])
+child = os.fork()
+if child == 0:
+    os._exit(0 if np.array_equal(fit(0)[0], here[0]) else 1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+print("done")
+""")
+    assert out == "done\n"
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_numba_and_objects_live_together(first):
+    numba = """
+import numba
+@numba.njit
+def work(n):
+    if n < 0:
+        raise ValueError("negative")
+    return [float(i) for i in range(n)]
+assert work(3) == [0.0, 1.0, 2.0]
+try:
+    work(-1)
+    raise SystemExit("nothing was raised")
+except ValueError:
+    pass
+"""
+    run(numba + STEP + numba if first else STEP + numba + STEP)
+
+
+# ------------------------------------------------------------------------------------------------------ object files
+
+
+@pytest.fixture(scope="module")
+def code():
+    """An object that refers to something."""
+    door._address("step-logistic")
+    found = objects.find("step-logistic")
+    assert found is not None
+    return found
+
+
+def make_object(text):
+    from llvmlite import binding
+
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    machine = binding.Target.from_default_triple().create_target_machine()
+    return machine.emit_object(binding.parse_assembly(text))
+
+
+def test_what_an_object_refers_to_is_found():
+    text = """
+declare double @log1p(double)
+declare double @unknown(double)
+@here = global i64 3
+define internal double @inner(double %x) { ret double %x }
+define double @steelyard_function(double %x) {
+  %a = call double @log1p(double %x)
+  %b = call double @unknown(double %a)
+  ret double %b
+}
+"""
+    assert undefined_symbols(make_object(text)) == {"log1p", "unknown"}
+    assert not objects.is_closed(make_object(text))
+    assert objects.is_closed(make_object(text.replace("@unknown", "@expm1")))
+
+
+def test_damaged_objects_are_read_as_such(code):
+    assert undefined_symbols(code) <= objects.KNOWN
+    for end in range(0, len(code), 7):
+        undefined_symbols(code[:end])  # whatever it finds, it does not raise
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        changed = bytearray(code)
+        for place in rng.integers(0, len(code), 20):
+            changed[place] = rng.integers(256)
+        undefined_symbols(bytes(changed))
+    for other in (b"", b"\x7fELF", b"MZ", bytes(1000)):
+        assert undefined_symbols(other) is None
+
+
+def test_every_changed_byte_is_noticed(code):
+    key = objects.key_here("step-logistic")
+    content = objects.pack(key, code)
+    assert objects.unpack(content, key) == code
+    for place in [*range(0, 700), *range(700, len(content), 97), len(content) - 1]:
+        changed = bytearray(content)
+        changed[place] ^= 1
+        assert objects.unpack(bytes(changed), key) is None
+    assert objects.unpack(content[:-1], key) is None
+    assert objects.unpack(content + b"\0", key) is None
+    assert objects.unpack(b"[]\n" + code, key) is None
+
+
+def test_an_object_of_another_key_is_not_taken(code):
+    key = objects.key_here("step-logistic")
+    content = objects.pack(key, code)
+    for name in key:
+        assert objects.unpack(content, {**key, name: key[name] + "x"}) is None
+    assert set(key) >= {"name", "arguments", "sources", "llvmlite", "numba", "cpu", "features"}
+    assert objects.unpack(content, objects.key_here("step-hinge")) is None
+
+
+def test_an_object_that_refers_to_something_unknown_is_not_taken():
+    key = objects.key_here("step-logistic")
+    bad = make_object(
+        "declare i32 @system(i8*)\ndefine i32 @steelyard_function(i8* %x) {\n"
+        "  %a = call i32 @system(i8* %x)\n  ret i32 %a\n}\n"
+    )
+    assert objects.unpack(objects.pack(key, bad), key) is None
+
+
+# ------------------------------------------------------------------------------------------------- the cache folder
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """A cache folder of its own, with one object in it."""
+    monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path))
+    monkeypatch.setattr(objects, "PACKAGED", tmp_path / "none")
+    where = objects.cache_folder()
+    folder.make(where)
+    content = make_object("define double @steelyard_function(double %x) { ret double %x }")
+    objects.keep("step-squared", content)
+    assert objects.find("step-squared") == content
+    return where
+
+
+def test_the_folder_is_the_users_alone(cache):
+    for place in (cache, cache.parent):
+        assert stat.S_IMODE(place.stat().st_mode) == 0o700
+    for file in cache.iterdir():
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("mode", [0o720, 0o702, 0o777])
+def test_a_folder_or_a_file_that_others_may_write_to_is_not_used(cache, mode):
+    file = cache / objects.file_name("step-squared")
+    file.chmod(mode & 0o666)
+    assert objects.find("step-squared") is None
+    file.chmod(0o600)
+    assert objects.find("step-squared") is not None
+    cache.chmod(mode)
+    assert objects.find("step-squared") is None
+    with pytest.raises(folder.Unsafe, match="others may write to"):
+        objects.keep("step-squared", b"")
+    with pytest.raises(folder.Unsafe, match="others may write to"):
+        folder.make(cache)
+
+
+def test_what_another_user_owns_is_not_used(cache, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: os.stat(cache).st_uid + 1)
+    assert objects.find("step-squared") is None
+    with pytest.raises(folder.Unsafe, match="belongs to another user"):
+        folder.make(cache)
+
+
+def test_links_are_not_followed(cache, tmp_path):
+    file = cache / objects.file_name("step-squared")
+    moved = tmp_path / "moved"
+    file.rename(moved)
+    file.symlink_to(moved)
+    assert objects.find("step-squared") is None
+    file.unlink()
+    moved.rename(file)
+    assert objects.find("step-squared") is not None
+    cache.rename(tmp_path / "folder")
+    cache.symlink_to(tmp_path / "folder")
+    assert objects.find("step-squared") is None
+    with pytest.raises(OSError):  # noqa: PT011
+        folder.make(cache)
+
+
+def test_a_link_is_replaced_not_written_through(cache, tmp_path):
+    file, other = cache / objects.file_name("step-squared"), tmp_path / "other"
+    other.write_text("mine")
+    content = objects.find("step-squared")
+    file.unlink()
+    file.symlink_to(other)
+    objects.keep("step-squared", content)
+    assert other.read_text() == "mine"
+    assert objects.find("step-squared") == content
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with a name")
+def test_what_is_no_file_is_not_waited_for(cache):
+    file = cache / objects.file_name("step-squared")
+    file.unlink()
+    os.mkfifo(file, 0o600)
+    assert objects.find("step-squared") is None
+    file.unlink()
+    file.mkdir()
+    assert objects.find("step-squared") is None
+
+
+def test_files_that_were_left_behind_go_and_old_folders_too(cache):
+    left = cache / ".step.0123456789abcdef.tmp"
+    left.write_bytes(b"")
+    new = cache / ".step.fedcba9876543210.tmp"
+    new.write_bytes(b"")
+    os.utime(left, (0, 0))
+    for i in range(20):
+        old = cache.parent / f"old{i}"
+        old.mkdir()
+        (old / "step.object").write_bytes(b"")
+        os.utime(old, (i, i))
+    folder.make(cache.parent / "next")
+    assert not left.exists()
+    assert new.exists()
+    kept = sorted(path.name for path in cache.parent.iterdir())
+    assert len(kept) == folder._KEPT + 1
+    assert {cache.name, "next", "old19"} <= set(kept)
+
+
+def test_a_damaged_object_is_compiled_anew_and_replaced(tmp_path):
+    out, _ = run(STEP + REPORT, STEELYARD_CACHE=str(tmp_path))
+    (file,) = tmp_path.glob("kernels/*/step-logistic.object")
+    content = file.read_bytes()
+    for damaged in (b"", content[:5000], content[:-1] + b"\1", content.replace(b"logistic", b"squared!", 1)):
+        file.write_bytes(damaged)
+        assert run(STEP + REPORT, STEELYARD_CACHE=str(tmp_path))[0].split() == [out.split()[0], "step-logistic"]
+        assert objects.unpack(file.read_bytes(), objects.key_here("step-logistic")) is not None
+    assert run(STEP + REPORT, STEELYARD_CACHE=str(tmp_path))[0].split() == out.split()[:1]
+
+
+def test_cold_processes_at_once_compile_each_function_once(tmp_path):
+    started = [start(STEP + REPORT, STEELYARD_CACHE=str(tmp_path)) for _ in range(4)]
+    results = [process.communicate() for process in started]
+    assert [process.returncode for process in started] == [0] * 4, results
+    lines = [out.split() for out, _ in results]
+    assert len({line[0] for line in lines}) == 1
+    assert sorted(name for line in lines for name in line[1:]) == ["evaluate", "hand_over", "step-logistic"]
+
+
+def test_a_process_that_is_killed_leaves_nothing_in_the_way(tmp_path):
+    killed = start(STEP, STEELYARD_CACHE=str(tmp_path))
+    while not list(tmp_path.glob("kernels/*/*.lock")):
+        time.sleep(0.01)
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate()
+    assert run(STEP + REPORT, STEELYARD_CACHE=str(tmp_path))[0].split()[1:] == [
+        "evaluate",
+        "hand_over",
+        "step-logistic",
+    ]
+    assert run(STEP + REPORT, STEELYARD_CACHE=str(tmp_path))[0].split()[1:] == []
+
+
+def test_nothing_is_read_from_the_working_folder(tmp_path, monkeypatch):
+    """A folder full of objects in the right places, but the wrong one."""
+    monkeypatch.chdir(tmp_path)
+    code = STEP + "print([p for p in sys.path if 'kernels' in p], objects.cache_folder().is_absolute())"
+    environment = {**os.environ, "XDG_CACHE_HOME": "cache", "STEELYARD_CACHE": ""}
+    done = subprocess.run(
+        [sys.executable, "-P" if sys.version_info >= (3, 11) else "-s", "-c", code],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines()[1] == "[] True"
+    assert list(tmp_path.iterdir()) == []
+
+
+# -------------------------------------------------------------------------------------------- objects of a package
+
+
+def test_a_target_is_used_where_the_processor_has_all_of_it(monkeypatch):
+    monkeypatch.setattr(machine.platform, "machine", lambda: "x86_64")
+    by_name = {target.name: target for target in machine.TARGETS}
+    v3 = set(by_name["x86-64-v3"].features.split())
+    for features, expected in (
+        (v3, ["x86-64-v3", "x86-64-v2"]),
+        (v3 - {"fma"}, ["x86-64-v2"]),
+        (v3 | {"avx512f"}, ["x86-64-v3", "x86-64-v2"]),
+        (set(by_name["x86-64-v4"].features.split()) | {"more"}, ["x86-64-v4", "x86-64-v3", "x86-64-v2"]),
+        (set(), []),
+    ):
+        monkeypatch.setattr(machine, "host_features", lambda features=features: frozenset(features))
+        assert [target.name for target in machine.usable_targets()] == expected
+    monkeypatch.setattr(machine.platform, "machine", lambda: "riscv64")
+    assert machine.usable_targets() == []
+
+
+def test_everything_can_be_compiled_beforehand(tmp_path, monkeypatch, capsys):
+    """A few functions stand for all of them."""
+    monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path))
+    monkeypatch.setattr(everything, "every_name", lambda: ["step-logistic", "evaluate", "hand_over"])
+    assert cli.main(["compile", "--jobs", "2"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out.startswith("3 functions compiled in ")
+    assert sorted(line.split()[0] for line in captured.err.splitlines()) == ["1/3", "2/3", "3/3"]
+    assert run(STEP + REPORT, STEELYARD_CACHE=str(tmp_path))[0].split()[1:] == []
+    assert cli.main(["compile"]) == 0
+    assert capsys.readouterr().out.startswith("nothing was left to compile")
+    assert cli.main(["compile", "--jobs", "0"]) == 2
+    assert cli.main(["compile", "--target", "x86-64-v3"]) == 2
+    assert cli.main(["compile", "--output", str(tmp_path / "out"), "--target", "6502"]) == 2
+
+
+@pytest.mark.skipif(not machine.usable_targets(), reason="wheels for such machines carry no objects")
+def test_objects_of_a_package_are_used_before_those_of_the_cache(tmp_path, monkeypatch, capsys):
+    target = machine.usable_targets()[-1]
+    monkeypatch.setattr(everything, "every_name", lambda: ["step-logistic", "evaluate", "hand_over"])
+    assert cli.main(["compile", "--output", str(tmp_path / "objects"), "--target", target.name, "--jobs", "1"]) == 0
+    code = STEP.replace('objects.PACKAGED / "none"', f"type(objects.PACKAGED)({str(tmp_path / 'objects')!r})")
+    out, err = run(code + "assert 'numba' not in sys.modules", STEELYARD_CACHE=str(tmp_path / "cache"))
+    assert float(out) == pytest.approx(float(run(STEP)[0]), rel=1e-14)
+    assert err == ""
+    assert not (tmp_path / "cache").exists()
+    for file in (tmp_path / "objects").glob("*/*"):  # of another version
+        file.write_bytes(file.read_bytes().replace(b'"sources": "', b'"sources": "f', 1))
+    assert run(code + REPORT, STEELYARD_CACHE=str(tmp_path / "cache"))[0].split()[1:] != []
+
+
+def test_variables_of_the_build_do_not_stay():
+    before = dict(os.environ)
+    with everything._compiling_for(machine.TARGETS[0]):
+        assert os.environ["NUMBA_CPU_NAME"] == machine.TARGETS[0].name
+    assert dict(os.environ) == before
