@@ -145,7 +145,7 @@ def _slow_function(name: str, arguments: list[Argument], address: int) -> Callab
         for i, (wanted, value) in enumerate(zip(arguments, given, strict=True)):
             row = words[plan.WORDS * i : plan.WORDS * (i + 1)]
             if wanted.dtype is None:
-                row[0] = int(value) - (int(value) >> 63 << 64)  # a large unsigned number has the bits of a negative one
+                row[0] = _checked_number(name, i, value)
                 continue
             array = _checked(name, i, wanted, value)
             kept.append(array)
@@ -160,6 +160,16 @@ def _succeeded(name: str, code: int) -> int:
     if code == plan.FAILED:
         raise RuntimeError(f"{name} failed inside: run with STEELYARD_KERNELS=numba to see where")
     return code
+
+
+def _checked_number(name: str, place: int, value: Any) -> int:
+    """The number as one with a sign that has the same 64 bits."""
+    if not isinstance(value, (int, np.integer, np.bool_)):
+        raise TypeError(f"{name}: argument {place} must be a whole number, got {type(value).__name__}")
+    number = int(value)
+    if not -(2**63) <= number < 2**64:
+        raise OverflowError(f"{name}: argument {place} must fit into 64 bits, got {number}")
+    return number - 2**64 if number >= 2**63 else number
 
 
 def _checked(name: str, place: int, wanted: Argument, value: Any) -> np.ndarray[Any, Any]:

@@ -15,7 +15,7 @@ def undefined_symbols(code: bytes) -> set[str] | None:
     """The names that an ELF object of 64 bits leaves open; None for anything else, damaged objects included."""
     try:
         return _undefined(code)
-    except (struct.error, IndexError, ValueError):
+    except (struct.error, IndexError, ValueError, OverflowError):
         return None
 
 
