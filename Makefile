@@ -35,6 +35,7 @@ bench: $(VENV)/ready
 	$(BIN)/python benchmarks/bank.py
 	$(BIN)/python benchmarks/auto.py
 	$(BIN)/python benchmarks/reader.py
+	$(BIN)/python benchmarks/startup.py
 
 quality: $(VENV)/ready
 	$(BIN)/python benchmarks/quality.py $(if $(DATA),--data $(DATA))
