@@ -30,7 +30,9 @@ VOWPAL = "from vowpalwabbit import Workspace; Workspace('-d {path}.vw --loss_fun
 SGD = """
 from sklearn.datasets import load_svmlight_file
 from sklearn.linear_model import SGDClassifier
-SGDClassifier(loss="log_loss", max_iter=1, tol=None).fit(*load_svmlight_file({path!r}))
+X, y = load_svmlight_file({path!r})
+X.indices, X.indptr = X.indices.astype("i4"), X.indptr.astype("i4")
+SGDClassifier(loss="log_loss", max_iter=1, tol=None).fit(X, y)
 """
 PLAIN = {
     "python -c pass": "pass",
