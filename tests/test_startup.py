@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 HEAVY = ("numba", "sklearn", "matplotlib", "scipy", "rich", "llvmlite")
 LEARN = """
@@ -41,6 +42,14 @@ def test_importing_and_asking_for_help_load_nothing_heavy():
 def test_the_learner_imports_neither_scikit_learn_nor_matplotlib_nor_what_compiles():
     run(LEARN)  # whatever is not compiled yet is compiled here
     run(LEARN + "import sys\nassert not {'sklearn', 'matplotlib', 'scipy', 'numba'} & set(sys.modules)")
+
+
+def test_built_in_losses_need_no_numba_anywhere():
+    """Estimators, the shell, sweeps and certificates, for all types of rows."""
+    for _ in range(2):  # the first compiles what is not compiled yet
+        done = subprocess.run([sys.executable, str(Path(__file__).with_name("without_numba.py"))], capture_output=True)
+        assert done.returncode == 0, done.stderr
+    assert done.stdout == b"compiled: nothing\nNumba: not imported\n"
 
 
 def test_every_public_name_exists():
