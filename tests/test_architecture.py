@@ -208,7 +208,7 @@ def test_the_digest_covers_every_kernel_file(tmp_path, monkeypatch):
     ("module", "name"),
     [
         ("numba", "config.CACHE_DIR"),
-        ("numba.core.base", "BaseContext.call_conv"),
+        ("numba.core.cpu", "CPUContext.call_conv"),
         ("numba.core.cgutils", "get_or_insert_function"),
         ("numba.core.codegen", "JITCodeLibrary._get_compiled_object"),
         ("numba.core.codegen", "JITCodeLibrary.add_ir_module"),

@@ -246,6 +246,22 @@ child = os.fork()
 if child == 0:
     os._exit(0 if np.array_equal(fit(0)[0], here[0]) else 1)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+import threading
+from steelyard.compiled import door
+held, free = threading.Event(), threading.Event()
+def hold():
+    with door._lock:
+        held.set()
+        free.wait()
+thread = threading.Thread(target=hold)
+thread.start()
+held.wait()
+child = os.fork()  # while another thread is compiling
+if child == 0:
+    os._exit(0 if door._address("step-hinge") else 1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+free.set()
+thread.join()
 print("done")
 """)
     assert out == "done\n"
@@ -396,6 +412,20 @@ def test_what_another_user_owns_is_not_used(cache, monkeypatch):
     assert objects.find("step-squared") is None
     with pytest.raises(folder.Unsafe, match="belongs to another user"):
         folder.make(cache)
+
+
+def test_the_folder_above_must_be_safe_too(cache):
+    cache.parent.chmod(0o777)
+    assert objects.find("step-squared") is None
+    cache.parent.chmod(0o700)
+    assert objects.find("step-squared") is not None
+
+
+def test_without_a_home_folder_it_works(tmp_path):
+    code = "import pathlib\ndef none(): raise RuntimeError('no home')\npathlib.Path.home = none\n" + STEP + REPORT
+    out, err = run(code, STEELYARD_CACHE="", XDG_CACHE_HOME="")
+    assert out.split()[1:] == ["evaluate", "hand_over", "step-logistic"]
+    assert "no folder for compiled kernels (no home)" in err
 
 
 def test_links_are_not_followed(cache, tmp_path):

@@ -74,18 +74,22 @@ def _tuple_is_known(things: tuple[Any, ...]) -> bool:
 
 
 def _array_is_known(array: np.ndarray[Any, Any]) -> bool:
-    sizes = ctypes.string_at(_read(array, _HEAD + plan.FIELD_DIMENSIONS), 8 * array.ndim)
     flags = _read(array, _HEAD + plan.FIELD_FLAGS, 4)
     return (
         _read(array, _HEAD - 8) == id(np.ndarray)
         and _read(array, _HEAD + plan.FIELD_DATA) == array.ctypes.data
         and _read(array, _HEAD + plan.FIELD_DIMENSION_COUNT, 4) == array.ndim
-        and struct.unpack(f"<{array.ndim}q", sizes) == array.shape
         and _read(array, _HEAD + plan.FIELD_DTYPE) == id(array.dtype)
         and bool(flags & plan.C_CONTIGUOUS) == array.flags.c_contiguous
         and bool(flags & plan.ALIGNED) == array.flags.aligned
         and bool(flags & plan.WRITEABLE) == array.flags.writeable
+        and _shape(array) == array.shape  # last, since it follows an address
     )
+
+
+def _shape(array: np.ndarray[Any, Any]) -> tuple[int, ...]:
+    sizes = ctypes.string_at(_read(array, _HEAD + plan.FIELD_DIMENSIONS), 8 * array.ndim)
+    return struct.unpack(f"<{array.ndim}q", sizes)
 
 
 def _number_is_known(number: int) -> bool:

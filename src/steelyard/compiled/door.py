@@ -25,6 +25,8 @@ from steelyard.kernels.signatures import HAND_OVER, signature, variant
 from steelyard.losses import Array, CustomLoss, Loss
 
 _lock = threading.RLock()
+if hasattr(os, "register_at_fork"):  # a child of a process that is compiling must not wait for a thread that it lacks
+    os.register_at_fork(after_in_child=lambda: _renew_lock())
 compiled_here: list[str] = []
 """The functions that this process had to compile."""
 
@@ -128,6 +130,11 @@ def _numba_folder() -> str | None:
 
 
 _addresses: dict[str, int | None] = {}
+
+
+def _renew_lock() -> None:
+    global _lock
+    _lock = threading.RLock()
 
 
 def _address(name: str) -> int | None:

@@ -77,7 +77,7 @@ def opened(path: Path) -> Iterator[int | None]:
 
 def read(path: Path, name: str) -> bytes:
     """The bytes of a file in a safe folder, if it is a safe file itself."""
-    with opened(path) as folder:
+    with opened(path.parent), opened(path) as folder:
         where = path / name if folder is None else name
         flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
         with open(os.open(where, flags, dir_fd=folder), "rb") as file:

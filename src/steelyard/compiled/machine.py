@@ -60,9 +60,18 @@ _CHOICES = (
 @cache
 def host_features() -> frozenset[str]:
     """The names of the features that this processor has."""
+    return frozenset(part[1:] for part in _feature_list().split(",") if part.startswith("+"))
+
+
+@cache
+def _feature_list() -> str:
+    """What LLVM knows of this processor, as ``+have,-lack``."""
     from llvmlite import binding
 
-    return frozenset(name for name, there in binding.get_host_cpu_features().items() if there)
+    try:
+        return str(binding.get_host_cpu_features().flatten())
+    except RuntimeError:  # it may know nothing
+        return ""
 
 
 def wheel_targets() -> list[Target]:
@@ -88,7 +97,7 @@ def compiler_here() -> dict[str, str]:
         "numba": _numba_version(),
         "triple": binding.get_process_triple(),
         "cpu": binding.get_host_cpu_name(),
-        "features": binding.get_host_cpu_features().flatten(),
+        "features": _feature_list(),
         "settings": " ".join(f"{name}={value}" for name, value in sorted(chosen.items())),
     }
 

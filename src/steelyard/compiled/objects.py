@@ -103,7 +103,7 @@ def find_kept(name: str) -> bytes | None:
     """The code of a function in the cache folder."""
     try:
         return unpack(folder.read(cache_folder(), file_name(name)), key_here(name))
-    except OSError:
+    except (OSError, RuntimeError):  # no such file, one that is not safe, or not even a home folder
         return None
 
 
