@@ -83,6 +83,7 @@ def test_what_cannot_be_loaded_runs_through_numba(tmp_path):
         "from llvmlite import binding; binding.address_of_symbol = lambda name: None\n",
     ):
         assert run(change + STEP, STEELYARD_CACHE=str(tmp_path))[0] == expected
+    assert list(tmp_path.rglob("*.nbi"))  # Numba keeps it, in the same folder
 
 
 # ------------------------------------------------------------------------------------------------------ signatures
