@@ -589,7 +589,7 @@ def test_a_streamed_model_is_the_one_learned_at_once(libsvm, eta0, capsys, monke
     assert cli.main(["learn", data, "--model", model, "--passes", "2", "--no-shuffle", "--eta0", eta0]) == 0
     out, err = capsys.readouterr()
     assert "classification, 569 rows, 30 features" in out
-    assert err == ""  # no progress in a pipe
+    assert "rows" not in err  # no progress in a pipe
     X, y = steelyard.read_libsvm(data)
     rate = eta0 if eta0 == "auto" else float(eta0)
     expected = OnlineClassifier(passes=2, shuffle=False, eta0=rate).fit(X, y)

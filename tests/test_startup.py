@@ -65,6 +65,12 @@ def test_a_second_process_compiles_nothing_and_says_nothing(tmp_path):
     assert second.stderr == ""
 
 
+def test_it_compiles_without_anybody_to_tell(tmp_path):
+    for gone in ("sys.stderr = None", "sys.stderr.close()"):
+        done = run(f"import sys; {gone}" + STEP, STEELYARD_CACHE=str(tmp_path / gone[:12]))
+        assert float(done.stdout) < 0.0
+
+
 def test_a_users_loss_compiles_nothing_but_itself(tmp_path):
     mine = """
 import steelyard, numpy as np

@@ -13,6 +13,7 @@ import os
 import sys
 import threading
 import warnings
+from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -158,6 +159,7 @@ def _load(code: bytes) -> int | None:
 
 def _compile(name: str) -> bytes:
     """Compile a function and keep it; where another process is at it, wait and take what that one keeps."""
+    _say_once()
     try:
         where = objects.cache_folder()
         folder.make(where)
@@ -177,35 +179,32 @@ def _compile(name: str) -> bytes:
 
 def build(name: str) -> bytes:
     """The object file of a function, compiled now."""
-    if not compiled_here and not quiet:
-        print(
-            "steelyard: compiling for this machine, once; it takes up to a minute "
-            "(`steelyard compile` compiles everything beforehand)",
-            file=sys.stderr,
-            flush=True,
-        )
     compiled_here.append(name)
     from steelyard.kernels.library import object_file
 
     return object_file(name, objects.SYMBOL)
 
 
-quiet = False
-"""Whether nothing is said of a compilation: for who says it in another way."""
-
-
 @cache
-def _warn(message: str) -> None:
-    warnings.warn(message, RuntimeWarning, stacklevel=2)
+def _say_once() -> None:
+    """A line about the wait to come, on standard error: nobody should wonder for so long."""
+    with suppress(AttributeError, OSError, ValueError):  # there is none, or nobody reads it
+        sys.stderr.write(
+            "steelyard: compiling for this machine, once; it takes up to a minute "
+            "(`steelyard compile` compiles everything beforehand)\n"
+        )
+        sys.stderr.flush()
 
 
 def _warn_of_cache(error: Exception) -> None:
     """Once a process, whatever the reason."""
     if not _told:
         _told.append(error)
-        _warn(
+        warnings.warn(
             f"no folder for compiled kernels ({error}): they are compiled again in every process. Set STEELYARD_CACHE "
-            "to a folder that you, and nobody else, may write to"
+            "to a folder that you, and nobody else, may write to",
+            RuntimeWarning,
+            stacklevel=2,
         )
 
 

@@ -64,7 +64,6 @@ def _run(function: Callable[..., str], work: list[tuple[object, ...]], jobs: int
 
 
 def _build(name: str) -> bytes:
-    door.quiet = True
     code = door.build(name)
     if not objects.is_closed(code):
         raise ValueError(f"{name} cannot be kept: it refers to what is not in every process")
