@@ -491,6 +491,25 @@ def test_one_vs_rest_is_a_mixture_for_each_class():
         assert [expert.weight for expert in many.bank(k)] == pytest.approx([expert.weight for expert in one.bank()])
 
 
+def test_classes_of_sparse_rows_whose_units_grow_and_centers_are_missing():
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(300, 110)), rng.integers(0, 3, 300)
+    X[:, 0] = (5.0 + 0.1 * X[:, 0]) * (rng.random(300) < 0.9)
+    X[:, 1] *= np.exp2(np.arange(300) // 10)
+    X[:, 5:] *= rng.random((300, 105)) < 0.2
+    X = sp.csr_matrix(X)
+    many = Mixture("logistic", n_outputs=3)
+    many.learn(X, y)
+    records = many.state.table.reshape(111, -1)
+    for k in range(3):
+        one = Mixture("logistic")
+        one.learn(X, np.where(y == k, 1.0, -1.0))
+        alone = one.state.table.reshape(111, -1)
+        np.testing.assert_allclose(records[:, 8 * k : 8 * k + 8], alone[:, :8], rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(records[:, 24 + 2 * k : 26 + 2 * k], alone[:, 8:10], rtol=1e-6)
+        np.testing.assert_array_equal(records[:, 30:36], alone[:, 10:16])
+
+
 def test_the_bank_of_an_estimator():
     X, y = load_breast_cancer(return_X_y=True)
     model = OnlineClassifier(random_state=0).fit(X, y)

@@ -178,8 +178,8 @@ def _observe_any(builder: Any, places: Any, at: Any, columns: Any, weights: Any,
     return builder.or_(rare.bits, builder.shl(number, ir.Constant(_word, EXPERTS)))
 
 
-def _singles() -> Any:
-    return ir.VectorType(ir.FloatType(), EXPERTS)
+def _singles(count: int = EXPERTS) -> Any:
+    return ir.VectorType(ir.FloatType(), count)
 
 
 def _places(context: Any, builder: Any, kinds: Any, arrays: Any) -> list[Any]:
@@ -213,6 +213,120 @@ def _eights(builder: Any, size: Any) -> Iterator[Any]:
     groups = builder.udiv(builder.add(size, ir.Constant(_word, EXPERTS - 1)), eight)
     with cgutils.for_range(builder, groups) as loop:
         yield builder.mul(loop.index, eight)
+
+
+def _shuffle(builder: Any, first: Any, second: Any, lanes: list[int]) -> Any:
+    """Some lanes of two vectors, those of the second counted after those of the first."""
+    return builder.shuffle_vector(first, second, ir.Constant(ir.VectorType(ir.IntType(32), len(lanes)), lanes))
+
+
+def _transposed(builder: Any, rows: list[Any]) -> list[Any]:
+    """Four vectors of eight numbers, of eight vectors of four."""
+    wide = [_shuffle(builder, rows[i], rows[i + 4], list(range(EXPERTS))) for i in range(4)]
+    pairs = [
+        _shuffle(builder, wide[i], wide[i + 1], [k + j for k in (0, 8, 2, 10, 4, 12, 6, 14)])
+        for j in (0, 1)
+        for i in (0, 2)
+    ]
+    ends = ([0, 1, 8, 9, 4, 5, 12, 13], [2, 3, 10, 11, 6, 7, 14, 15])
+    return [_shuffle(builder, pairs[2 * (i % 2)], pairs[2 * (i % 2) + 1], ends[i // 2]) for i in range(4)]
+
+
+def _transposed_back(builder: Any, columns: list[Any]) -> list[Any]:
+    """Eight vectors of four numbers, of four vectors of eight."""
+    ends = ([0, 8, 2, 10, 4, 12, 6, 14], [1, 9, 3, 11, 5, 13, 7, 15])
+    pairs = [[_shuffle(builder, columns[i], columns[i + 1], end) for end in ends] for i in (0, 2)]
+    places = range(EXPERTS)
+    starts = [4 * (i // 4) + 2 * (i % 4 // 2) for i in places]
+    return [
+        _shuffle(builder, pairs[0][i % 2], pairs[1][i % 2], [k + starts[i] for k in (0, 1, EXPERTS, EXPERTS + 1)])
+        for i in places
+    ]
+
+
+def _statistics_of(builder: Any, offsets: Any, at: Any, table: Any, shift: Any) -> list[Any]:
+    """Where eight records have G and H of their last output, v and k, n, and the mean."""
+    places = [builder.load(builder.gep(offsets, [builder.add(at, ir.Constant(_word, i))])) for i in range(EXPERTS)]
+    kind = _singles().as_pointer()
+    return [builder.bitcast(builder.gep(table, [builder.add(place, shift)]), kind) for place in places]
+
+
+def _power(builder: Any, k: Any) -> Lanes:
+    """2^-k for integers k from -1074 to 1074, as a product of two, but no more than 2^1023."""
+    kind = ir.VectorType(ir.IntType(32), EXPERTS)
+    words = ir.VectorType(_word, EXPERTS)
+
+    def integers(number: int, kind: Any = kind) -> Any:
+        return ir.Constant(kind, [number] * EXPERTS)
+
+    k = builder.select(builder.icmp_signed(">", k, integers(-1023)), k, integers(-1023))
+    half = builder.ashr(k, integers(1))
+    factors = []
+    for part in (half, builder.sub(k, half)):
+        bits = builder.shl(builder.zext(builder.sub(integers(1023), part), words), integers(52, words))
+        factors.append(Lanes(builder, builder.bitcast(bits, ir.VectorType(ir.DoubleType(), EXPERTS))))
+    return factors[0] * factors[1]
+
+
+@intrinsic
+def take_lanes(typingctx: Any, vectors: Any, at: Any, table: Any, shift: Any) -> Any:
+    """Read the statistics of eight features, from ``at`` on, from their records; and G and H of the last output.
+
+    ``vectors`` is (offsets, n, mean, v, inverse, grown, curve). G stands ``shift`` after the start of a record.
+    """
+    signature = types.void(vectors, types.uint64, table, types.uint64)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        offsets, n, mean, v, inverse, grown, curve = _places(context, builder, sig.args[0], args[0])
+        at = args[1]
+        table = array_data(context, builder, sig.args[2], args[2])
+        doubles = ir.VectorType(ir.DoubleType(), EXPERTS // 2)
+        rows = [builder.load(place, align=8) for place in _statistics_of(builder, offsets, at, table, args[3])]
+        columns = _transposed(builder, [builder.bitcast(row, doubles) for row in rows])
+        store(builder, n, at, Lanes(builder, columns[2]))
+        store(builder, mean, at, Lanes(builder, columns[3]))
+        halves = []
+        for column in columns[:2]:
+            pairs = builder.bitcast(column, _singles(2 * EXPERTS))
+            halves += [_shuffle(builder, pairs, pairs, list(range(i, 2 * EXPERTS, 2))) for i in (0, 1)]
+        for target, numbers in zip((grown, curve, v), halves[:3], strict=True):
+            builder.store(numbers, builder.bitcast(builder.gep(target, [at]), _singles().as_pointer()), align=4)
+        k = builder.fptosi(halves[3], ir.VectorType(ir.IntType(32), EXPERTS))
+        store(builder, inverse, at, _power(builder, k))
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def put_lanes(typingctx: Any, vectors: Any, size: Any, table: Any, shift: Any) -> Any:
+    """Write what ``take_lanes`` has read back to the records of ``size`` features, but for the exponents.
+
+    The last features come first: where the last eight are filled up, it is with the record of the last that is there.
+    """
+    signature = types.void(vectors, types.intp, table, types.uint64)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        offsets, n, mean, v, grown, curve = _places(context, builder, sig.args[0], args[0])
+        table = array_data(context, builder, sig.args[2], args[2])
+        wide = ir.VectorType(ir.DoubleType(), EXPERTS)
+        with _eights(builder, args[1]) as at:
+            singles = [
+                builder.load(builder.bitcast(builder.gep(source, [at]), _singles().as_pointer()), align=4)
+                for source in (grown, curve, v)
+            ]
+            mixed = [i // 2 + EXPERTS * (i % 2) for i in range(2 * EXPERTS)]
+            pairs = [_shuffle(builder, singles[i], singles[1], mixed) for i in (0, 2)]
+            columns = [builder.bitcast(pair, wide) for pair in pairs]
+            rows = _transposed_back(builder, [*columns, *(load(builder, place, at).value for place in (n, mean))])
+            places = _statistics_of(builder, offsets, at, table, args[3])
+            old = [builder.load(place, align=8) for place in places]
+            for i in reversed(range(EXPERTS)):
+                row = builder.bitcast(rows[i], _singles())
+                builder.store(_shuffle(builder, row, old[i], [0, 1, 2, EXPERTS + 3, 4, 5, 6, 7]), places[i], align=8)
+        return context.get_dummy_value()
+
+    return signature, codegen
 
 
 @intrinsic
