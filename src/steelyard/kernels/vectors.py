@@ -102,44 +102,45 @@ def observe_lanes(
 
         every = _all(builder, flag)
         there = ~_compare(abs(q), "<=", TINY)
-        result = cgutils.alloca_once(builder, _word)
+        steady = every & _compare(n, "==", seen)
+        unknown, all_eight = ir.Constant(_word, -1), ir.Constant(_word, 255)
+        result = cgutils.alloca_once_value(builder, unknown)
 
-        # What nearly all rows of dense columns do: all eight are there and centered, and nothing special happens.
-        share = spread(builder, builder.fdiv(args[8], args[10]))
-        away = q - mean
-        moved = share.times_plus(away, mean)
-        z = q - moved
-        scaled = z * inverse
-        variance = share.times_plus((away * inverse) * scaled - v, v)
-        usual = every & there & _compare(n, "==", seen) & _compare(z * away, ">", 0.0)
-        usual &= _compare(v, ">", 0.0) & _compare(abs(scaled), "<", 1e15) & _compare(variance, "<=", 4.0)
-        with builder.if_else(builder.icmp_unsigned("==", usual.bits, ir.Constant(_word, 255))) as (then, otherwise):
-            with then:
+        with builder.if_then(builder.icmp_unsigned("==", steady.bits, all_eight)):
+            # What nearly all rows of dense columns do: all eight are there and centered, and nothing special happens.
+            share = spread(builder, builder.fdiv(args[8], args[10]))
+            away = q - mean
+            moved = share.times_plus(away, mean)
+            z = q - moved
+            scaled = z * inverse
+            variance = share.times_plus((away * inverse) * scaled - v, v)
+            usual = there & _compare(z * away, ">", 0.0) & _compare(v, ">", 0.0)
+            usual &= _compare(abs(scaled), "<", 1e15) & _compare(variance, "<=", 4.0)
+            with builder.if_then(builder.icmp_unsigned("==", usual.bits, all_eight)):
                 store(builder, places[1], at, after)
                 store(builder, places[2], at, moved)
                 store_singles(builder, places[3], at, variance)
                 store(builder, places[5], at, q * inverse)
                 store(builder, places[6], at, scaled)
                 builder.store(ir.Constant(_word, EXPERTS << EXPERTS), result)
-            with otherwise:
-                # What nearly all sparse rows do: none of the eight is centered, and those that are there are known.
-                full = every & _compare(n, "==", seen) & _compare(mean, "==", mean)
-                full &= there | _compare(seen, ">", 0.0)
-                grown = (n + h).at_most(LARGE)
-                whole = there.choose(q * inverse, 0.0)
-                variance = (h / grown).times_plus(whole * whole - v, v)
-                known = _compare(v, ">", 0.0) & _compare(abs(whole), "<", 1e15) & _compare(variance, "<=", 4.0)
-                plain = ~full & (~there | known)
-                with builder.if_else(builder.icmp_unsigned("==", plain.bits, ir.Constant(_word, 255))) as (then, rest):
-                    with then:
-                        store(builder, places[1], at, there.choose(grown, n))
-                        store_singles(builder, places[3], at, there.choose(variance, v))
-                        store(builder, places[5], at, whole)
-                        store(builder, places[6], at, whole)
-                        builder.store(ir.Constant(_word, 0), result)
-                    with rest:
-                        columns, weights = (q, n, mean, v, inverse), (h, seen, after)
-                        builder.store(_observe_any(builder, places, at, columns, weights, every), result)
+        with builder.if_then(builder.icmp_unsigned("==", builder.load(result), unknown)):
+            # What nearly all sparse rows do: none of the eight is centered, and those that are there are known.
+            full = steady & _compare(mean, "==", mean) & (there | _compare(seen, ">", 0.0))
+            grown = (n + h).at_most(LARGE)
+            whole = there.choose(q * inverse, 0.0)
+            variance = (h / grown).times_plus(whole * whole - v, v)
+            known = _compare(v, ">", 0.0) & _compare(abs(whole), "<", 1e15) & _compare(variance, "<=", 4.0)
+            plain = ~full & (~there | known)
+            with builder.if_else(builder.icmp_unsigned("==", plain.bits, all_eight)) as (then, rest):
+                with then:
+                    store(builder, places[1], at, there.choose(grown, n))
+                    store_singles(builder, places[3], at, there.choose(variance, v))
+                    store(builder, places[5], at, whole)
+                    store(builder, places[6], at, whole)
+                    builder.store(ir.Constant(_word, 0), result)
+                with rest:
+                    columns, weights = (q, n, mean, v, inverse), (h, seen, after)
+                    builder.store(_observe_any(builder, places, at, columns, weights, every), result)
         return builder.load(result)
 
     return signature, codegen
