@@ -21,6 +21,7 @@ from steelyard.kernels.compile import jit
 from steelyard.kernels.second import _way
 from steelyard.kernels.steps.lanes import decay_lanes, exp_lanes
 from steelyard.kernels.steps.logistic import logistic_sixteen_gap
+from steelyard.kernels.vectors import put_lanes, take_lanes
 from steelyard.mixture import RATES
 
 LOSSES = ["logistic", "squared", "hinge", "squared_hinge", "exponential", "logarithmic", "hellinger"]
@@ -76,6 +77,35 @@ def test_vectors_have_the_digits_of_scalars():
         np.testing.assert_allclose(got, want, rtol=digits)
     np.testing.assert_allclose(gap, expected[3], rtol=1e-7, atol=1e-13)
     assert (gap >= 0.0).all()
+
+
+@jit
+def _there_and_back(offsets, doubles, singles, table, shift):
+    n, mean, inverse = doubles[:2400], doubles[2400:4800], doubles[4800:]
+    v, grown, curve = singles[:2400], singles[2400:4800], singles[4800:]
+    for e in range(np.uint64(0), np.uint64(2200), np.uint64(8)):
+        take_lanes((offsets, n, mean, v, inverse, grown, curve), e, table, shift)
+    for e in range(2200):
+        v[e] += np.float32(1.0)
+    put_lanes((offsets, n, mean, v, grown, curve), 2200, table, shift)
+
+
+def test_statistics_come_into_vectors_and_back():
+    rng = np.random.default_rng(0)
+    records = rng.normal(size=(2200, 16)).astype(np.float32)
+    records[:, 11] = np.arange(-1100, 1100)
+    before, offsets = records.copy(), np.uint64(16) * rng.permutation(2200).astype(np.uint64)
+    doubles, singles = np.empty(7200), np.empty(7200, np.float32)
+    _there_and_back(np.append(offsets, offsets[:200]), doubles, singles, records.reshape(-1), np.uint64(8))
+    order = offsets.astype(int) // 16
+    wide = before.view(np.float64)[order]
+    np.testing.assert_array_equal(doubles[:2200], wide[:, 6])
+    np.testing.assert_array_equal(doubles[2400:4600], wide[:, 7])
+    np.testing.assert_array_equal(doubles[4800:7000], np.ldexp(1.0, np.minimum(1100 - order, 1023)))
+    np.testing.assert_array_equal(singles[2400:4600], before[order, 8])
+    np.testing.assert_array_equal(singles[4800:7000], before[order, 9])
+    before[:, 10] += np.float32(1.0)
+    np.testing.assert_array_equal(records, before)
 
 
 # ------------------------------------------------------------------------------------------ a plain twin

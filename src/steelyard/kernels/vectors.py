@@ -222,7 +222,7 @@ def _shuffle(builder: Any, first: Any, second: Any, lanes: list[int]) -> Any:
 
 
 def _transposed(builder: Any, rows: list[Any]) -> list[Any]:
-    """Four vectors of eight numbers, of eight vectors of four."""
+    """Four vectors of eight numbers, of eight vectors of four: by halves, then by pairs, as the machine can."""
     wide = [_shuffle(builder, rows[i], rows[i + 4], list(range(EXPERTS))) for i in range(4)]
     pairs = [
         _shuffle(builder, wide[i], wide[i + 1], [k + j for k in (0, 8, 2, 10, 4, 12, 6, 14)])
@@ -253,7 +253,7 @@ def _statistics_of(builder: Any, offsets: Any, at: Any, table: Any, shift: Any) 
 
 
 def _power(builder: Any, k: Any) -> Lanes:
-    """2^-k for integers k from -1074 to 1074, as a product of two, but no more than 2^1023."""
+    """2^-k, but no more than 2^1023; as a product of two, since it may be smaller than what has all digits."""
     kind = ir.VectorType(ir.IntType(32), EXPERTS)
     words = ir.VectorType(_word, EXPERTS)
 
@@ -303,7 +303,8 @@ def take_lanes(typingctx: Any, vectors: Any, at: Any, table: Any, shift: Any) ->
 def put_lanes(typingctx: Any, vectors: Any, size: Any, table: Any, shift: Any) -> Any:
     """Write what ``take_lanes`` has read back to the records of ``size`` features, but for the exponents.
 
-    The last features come first: where the last eight are filled up, it is with the record of the last that is there.
+    From the last of eight to the first: those that fill up the last eight hold the intercept's record as it was, and
+    the intercept, where there is one, stands before them.
     """
     signature = types.void(vectors, types.intp, table, types.uint64)
 
