@@ -102,44 +102,45 @@ def observe_lanes(
 
         every = _all(builder, flag)
         there = ~_compare(abs(q), "<=", TINY)
-        result = cgutils.alloca_once(builder, _word)
+        steady = every & _compare(n, "==", seen)
+        unknown, all_eight = ir.Constant(_word, -1), ir.Constant(_word, 255)
+        result = cgutils.alloca_once_value(builder, unknown)
 
-        # What nearly all rows of dense columns do: all eight are there and centered, and nothing special happens.
-        share = spread(builder, builder.fdiv(args[8], args[10]))
-        away = q - mean
-        moved = share.times_plus(away, mean)
-        z = q - moved
-        scaled = z * inverse
-        variance = share.times_plus((away * inverse) * scaled - v, v)
-        usual = every & there & _compare(n, "==", seen) & _compare(z * away, ">", 0.0)
-        usual &= _compare(v, ">", 0.0) & _compare(abs(scaled), "<", 1e15) & _compare(variance, "<=", 4.0)
-        with builder.if_else(builder.icmp_unsigned("==", usual.bits, ir.Constant(_word, 255))) as (then, otherwise):
-            with then:
+        with builder.if_then(builder.icmp_unsigned("==", steady.bits, all_eight)):
+            # What nearly all rows of dense columns do: all eight are there and centered, and nothing special happens.
+            share = spread(builder, builder.fdiv(args[8], args[10]))
+            away = q - mean
+            moved = share.times_plus(away, mean)
+            z = q - moved
+            scaled = z * inverse
+            variance = share.times_plus((away * inverse) * scaled - v, v)
+            usual = there & _compare(z * away, ">", 0.0) & _compare(v, ">", 0.0)
+            usual &= _compare(abs(scaled), "<", 1e15) & _compare(variance, "<=", 4.0)
+            with builder.if_then(builder.icmp_unsigned("==", usual.bits, all_eight)):
                 store(builder, places[1], at, after)
                 store(builder, places[2], at, moved)
                 store_singles(builder, places[3], at, variance)
                 store(builder, places[5], at, q * inverse)
                 store(builder, places[6], at, scaled)
                 builder.store(ir.Constant(_word, EXPERTS << EXPERTS), result)
-            with otherwise:
-                # What nearly all sparse rows do: none of the eight is centered, and those that are there are known.
-                full = every & _compare(n, "==", seen) & _compare(mean, "==", mean)
-                full &= there | _compare(seen, ">", 0.0)
-                grown = (n + h).at_most(LARGE)
-                whole = there.choose(q * inverse, 0.0)
-                variance = (h / grown).times_plus(whole * whole - v, v)
-                known = _compare(v, ">", 0.0) & _compare(abs(whole), "<", 1e15) & _compare(variance, "<=", 4.0)
-                plain = ~full & (~there | known)
-                with builder.if_else(builder.icmp_unsigned("==", plain.bits, ir.Constant(_word, 255))) as (then, rest):
-                    with then:
-                        store(builder, places[1], at, there.choose(grown, n))
-                        store_singles(builder, places[3], at, there.choose(variance, v))
-                        store(builder, places[5], at, whole)
-                        store(builder, places[6], at, whole)
-                        builder.store(ir.Constant(_word, 0), result)
-                    with rest:
-                        columns, weights = (q, n, mean, v, inverse), (h, seen, after)
-                        builder.store(_observe_any(builder, places, at, columns, weights, every), result)
+        with builder.if_then(builder.icmp_unsigned("==", builder.load(result), unknown)):
+            # What nearly all sparse rows do: none of the eight is centered, and those that are there are known.
+            full = steady & _compare(mean, "==", mean) & (there | _compare(seen, ">", 0.0))
+            grown = (n + h).at_most(LARGE)
+            whole = there.choose(q * inverse, 0.0)
+            variance = (h / grown).times_plus(whole * whole - v, v)
+            known = _compare(v, ">", 0.0) & _compare(abs(whole), "<", 1e15) & _compare(variance, "<=", 4.0)
+            plain = ~full & (~there | known)
+            with builder.if_else(builder.icmp_unsigned("==", plain.bits, all_eight)) as (then, rest):
+                with then:
+                    store(builder, places[1], at, there.choose(grown, n))
+                    store_singles(builder, places[3], at, there.choose(variance, v))
+                    store(builder, places[5], at, whole)
+                    store(builder, places[6], at, whole)
+                    builder.store(ir.Constant(_word, 0), result)
+                with rest:
+                    columns, weights = (q, n, mean, v, inverse), (h, seen, after)
+                    builder.store(_observe_any(builder, places, at, columns, weights, every), result)
         return builder.load(result)
 
     return signature, codegen
@@ -178,8 +179,8 @@ def _observe_any(builder: Any, places: Any, at: Any, columns: Any, weights: Any,
     return builder.or_(rare.bits, builder.shl(number, ir.Constant(_word, EXPERTS)))
 
 
-def _singles() -> Any:
-    return ir.VectorType(ir.FloatType(), EXPERTS)
+def _singles(count: int = EXPERTS) -> Any:
+    return ir.VectorType(ir.FloatType(), count)
 
 
 def _places(context: Any, builder: Any, kinds: Any, arrays: Any) -> list[Any]:
@@ -213,6 +214,121 @@ def _eights(builder: Any, size: Any) -> Iterator[Any]:
     groups = builder.udiv(builder.add(size, ir.Constant(_word, EXPERTS - 1)), eight)
     with cgutils.for_range(builder, groups) as loop:
         yield builder.mul(loop.index, eight)
+
+
+def _shuffle(builder: Any, first: Any, second: Any, lanes: list[int]) -> Any:
+    """Some lanes of two vectors, those of the second counted after those of the first."""
+    return builder.shuffle_vector(first, second, ir.Constant(ir.VectorType(ir.IntType(32), len(lanes)), lanes))
+
+
+def _transposed(builder: Any, rows: list[Any]) -> list[Any]:
+    """Four vectors of eight numbers, of eight vectors of four: by halves, then by pairs, as the machine can."""
+    wide = [_shuffle(builder, rows[i], rows[i + 4], list(range(EXPERTS))) for i in range(4)]
+    pairs = [
+        _shuffle(builder, wide[i], wide[i + 1], [k + j for k in (0, 8, 2, 10, 4, 12, 6, 14)])
+        for j in (0, 1)
+        for i in (0, 2)
+    ]
+    ends = ([0, 1, 8, 9, 4, 5, 12, 13], [2, 3, 10, 11, 6, 7, 14, 15])
+    return [_shuffle(builder, pairs[2 * (i % 2)], pairs[2 * (i % 2) + 1], ends[i // 2]) for i in range(4)]
+
+
+def _transposed_back(builder: Any, columns: list[Any]) -> list[Any]:
+    """Eight vectors of four numbers, of four vectors of eight."""
+    ends = ([0, 8, 2, 10, 4, 12, 6, 14], [1, 9, 3, 11, 5, 13, 7, 15])
+    pairs = [[_shuffle(builder, columns[i], columns[i + 1], end) for end in ends] for i in (0, 2)]
+    places = range(EXPERTS)
+    starts = [4 * (i // 4) + 2 * (i % 4 // 2) for i in places]
+    return [
+        _shuffle(builder, pairs[0][i % 2], pairs[1][i % 2], [k + starts[i] for k in (0, 1, EXPERTS, EXPERTS + 1)])
+        for i in places
+    ]
+
+
+def _statistics_of(builder: Any, offsets: Any, at: Any, table: Any, shift: Any) -> list[Any]:
+    """Where eight records have G and H of their last output, v and k, n, and the mean."""
+    places = [builder.load(builder.gep(offsets, [builder.add(at, ir.Constant(_word, i))])) for i in range(EXPERTS)]
+    kind = _singles().as_pointer()
+    return [builder.bitcast(builder.gep(table, [builder.add(place, shift)]), kind) for place in places]
+
+
+def _power(builder: Any, k: Any) -> Lanes:
+    """2^-k, but no more than 2^1023; as a product of two, since it may be smaller than what has all digits."""
+    kind = ir.VectorType(ir.IntType(32), EXPERTS)
+    words = ir.VectorType(_word, EXPERTS)
+
+    def integers(number: int, kind: Any = kind) -> Any:
+        return ir.Constant(kind, [number] * EXPERTS)
+
+    k = builder.select(builder.icmp_signed(">", k, integers(-1023)), k, integers(-1023))
+    half = builder.ashr(k, integers(1))
+    factors = []
+    for part in (half, builder.sub(k, half)):
+        bits = builder.shl(builder.zext(builder.sub(integers(1023), part), words), integers(52, words))
+        factors.append(Lanes(builder, builder.bitcast(bits, ir.VectorType(ir.DoubleType(), EXPERTS))))
+    return factors[0] * factors[1]
+
+
+@intrinsic
+def take_lanes(typingctx: Any, vectors: Any, at: Any, table: Any, shift: Any) -> Any:
+    """Read the statistics of eight features, from ``at`` on, from their records; and G and H of the last output.
+
+    ``vectors`` is (offsets, n, mean, v, inverse, grown, curve). G stands ``shift`` after the start of a record.
+    """
+    signature = types.void(vectors, types.uint64, table, types.uint64)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        offsets, n, mean, v, inverse, grown, curve = _places(context, builder, sig.args[0], args[0])
+        at = args[1]
+        table = array_data(context, builder, sig.args[2], args[2])
+        doubles = ir.VectorType(ir.DoubleType(), EXPERTS // 2)
+        rows = [builder.load(place, align=8) for place in _statistics_of(builder, offsets, at, table, args[3])]
+        columns = _transposed(builder, [builder.bitcast(row, doubles) for row in rows])
+        store(builder, n, at, Lanes(builder, columns[2]))
+        store(builder, mean, at, Lanes(builder, columns[3]))
+        halves = []
+        for column in columns[:2]:
+            pairs = builder.bitcast(column, _singles(2 * EXPERTS))
+            halves += [_shuffle(builder, pairs, pairs, list(range(i, 2 * EXPERTS, 2))) for i in (0, 1)]
+        for target, numbers in zip((grown, curve, v), halves[:3], strict=True):
+            builder.store(numbers, builder.bitcast(builder.gep(target, [at]), _singles().as_pointer()), align=4)
+        k = builder.fptosi(halves[3], ir.VectorType(ir.IntType(32), EXPERTS))
+        store(builder, inverse, at, _power(builder, k))
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def put_lanes(typingctx: Any, vectors: Any, size: Any, table: Any, shift: Any) -> Any:
+    """Write what ``take_lanes`` has read back to the records of ``size`` features, but for the exponents.
+
+    From the last of eight to the first: those that fill up the last eight hold the intercept's record as it was, and
+    the intercept, where there is one, stands before them.
+    """
+    signature = types.void(vectors, types.intp, table, types.uint64)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        offsets, n, mean, v, grown, curve = _places(context, builder, sig.args[0], args[0])
+        table = array_data(context, builder, sig.args[2], args[2])
+        wide = ir.VectorType(ir.DoubleType(), EXPERTS)
+        with _eights(builder, args[1]) as at:
+            singles = [
+                builder.load(builder.bitcast(builder.gep(source, [at]), _singles().as_pointer()), align=4)
+                for source in (grown, curve, v)
+            ]
+            mixed = [i // 2 + EXPERTS * (i % 2) for i in range(2 * EXPERTS)]
+            pairs = [_shuffle(builder, singles[i], singles[1], mixed) for i in (0, 2)]
+            columns = [builder.bitcast(pair, wide) for pair in pairs]
+            rows = _transposed_back(builder, [*columns, *(load(builder, place, at).value for place in (n, mean))])
+            places = _statistics_of(builder, offsets, at, table, args[3])
+            old = [builder.load(place, align=8) for place in places]
+            for i in reversed(range(EXPERTS)):
+                row = builder.bitcast(rows[i], _singles())
+                builder.store(_shuffle(builder, row, old[i], [0, 1, 2, EXPERTS + 3, 4, 5, 6, 7]), places[i], align=8)
+        return context.get_dummy_value()
+
+    return signature, codegen
 
 
 @intrinsic
