@@ -42,6 +42,7 @@ from steelyard.kernels.features import RANGE
 from steelyard.kernels.layout import EXPERTS, GAMMA, INFO, SECOND_EXTRA
 from steelyard.kernels.mixing import clip
 from steelyard.kernels.steps.lanes import Lanes, array_data, load, spread, store, total_of
+from steelyard.kernels.steps.scalar import mean_excess
 
 _word = ir.IntType(64)
 _GROWTH = 1.1  # a unit follows its column's spread when that has grown by so much
@@ -293,22 +294,30 @@ def predict_second(second, c, both, logistic, h, offset, low, high, clipping, va
 
 
 @jit
+def _growth(d):
+    """e^d - 1, by its series where that is shorter than a call."""
+    return d + d * d * mean_excess(d) if d < 1.0 else math.expm1(d)
+
+
+@jit
 def _way(m, t, push):
     """The D of t^2 D + 2 m t (e^D - 1) + m^2 (e^2D - 1)/2 = push, or _FARTHEST, if that is less.
 
-    Newton's from above, which never undershoots: the left side is at least D, since t + m = 1.
+    Newton's from above, which never undershoots: the left side is at least D, since t + m = 1. A step ends within its
+    square of the root. A short way starts from two terms of its series: from there, one step is enough.
     """
     d = push
-    if push > 0.1 and m > 1e-150:
+    if push < 0.01:
+        d = push / (1.0 + m * push)
+    elif push > 0.1 and m > 1e-150:
         d = min(push, 0.5 * math.log1p(2.0 * push / (m * m)))
     d = min(d, _FARTHEST)
     for _ in range(60):
-        # e^d - 1, by its series where that is shorter than a call
-        x = math.expm1(d) if d > 0.1 else d * (1.0 + d / 2.0 * (1.0 + d / 3.0 * (1.0 + d / 4.0 * (1.0 + d / 5.0))))
+        x = _growth(d)
         rise = t + m * (1.0 + x)
         change = (t * t * d + m * x * (2.0 * t + m * (0.5 * x + 1.0)) - push) / (rise * rise)
         d -= change
-        if not change > 1e-7 * d:
+        if not change * abs(change) > 1e-14 * d:
             break
     return clip(d, 0.0, _FARTHEST)  # a start below the root, because of the limit, ends anywhere above it
 
@@ -324,7 +333,7 @@ def _logistic_step(m, t, b, label, h, counted):
     step = label * s * d / b
     if h > counted:
         d = _way(m, t, counted * b / s * t)
-    return step, m * math.expm1(d)
+    return step, m * _growth(d)
 
 
 @jit
