@@ -20,7 +20,7 @@ from steelyard.kernels import layout
 from steelyard.kernels.compile import jit
 from steelyard.kernels.second import _way
 from steelyard.kernels.steps.lanes import decay_lanes, exp_lanes
-from steelyard.kernels.steps.logistic import logistic_sixteen_gap
+from steelyard.kernels.steps.logistic import logistic_lanes, logistic_sixteen_gap
 from steelyard.kernels.vectors import put_lanes, take_lanes
 from steelyard.mixture import RATES
 
@@ -106,6 +106,32 @@ def test_statistics_come_into_vectors_and_back():
     np.testing.assert_array_equal(singles[4800:7000], before[order, 9])
     before[:, 10] += np.float32(1.0)
     np.testing.assert_array_equal(records, before)
+
+
+@jit
+def _steps_of_eight(p, y, a, value, slope, likely, ratio):
+    right = True
+    for i in range(0, p.size, 8):
+        e = i + 8
+        right &= logistic_lanes(p[i:e], y, a[i:e], value[i:e], slope[i:e], likely[i:e], ratio[i:e])
+    return right
+
+
+@pytest.mark.parametrize("label", [-1.0, 1.0])
+@pytest.mark.parametrize("longest", [-0.5, 8.0])  # all of them short, or some long
+def test_eight_steps_have_the_digits_of_weights(label, longest):
+    from steelyard.updates import evaluate
+
+    rng = np.random.default_rng(0)
+    p, a = label * rng.uniform(-10, 30, 8000), 10.0 ** rng.uniform(-9, longest, 8000)
+    value, slope, likely, ratio = np.empty((4, 8000))
+    assert _steps_of_eight(p, label, a, value, slope, likely, ratio)
+    expected = evaluate(steelyard.get_loss("logistic"), "iwa", p, np.full(8000, label), a)
+    np.testing.assert_allclose(value, expected[0], rtol=2e-15)
+    np.testing.assert_allclose(slope, expected[1], rtol=1e-15)
+    np.testing.assert_allclose(likely, 1.0 / (1.0 + np.exp(-label * p)), rtol=1e-14)
+    np.testing.assert_allclose(ratio, expected[2] / expected[1], rtol=1e-6 if longest > 0.0 else 1e-11)
+    assert not _steps_of_eight(31.0 + 0.0 * p, label, a, value, slope, likely, ratio)
 
 
 # ------------------------------------------------------------------------------------------ a plain twin

@@ -31,13 +31,13 @@ from steelyard.kernels.experts import (
     mixing_rate,
     retire_and_clip,
     set_changes,
+    set_lengths,
 )
-from steelyard.kernels.features import LARGE, WEIGHTS, grown_weight, predict_centered
+from steelyard.kernels.features import WEIGHTS, grown_weight, predict_centered
 from steelyard.kernels.layout import (
     EVIDENCE,
     EXPERT_VECTORS,
     EXPERTS,
-    HALF,
     HIGHEST,
     LABEL_MEAN,
     LARGEST,
@@ -166,12 +166,11 @@ def learn_mixture(
         second_state[2 * wide : 3 * wide],
         second_state[3 * wide : start],
         free[:wide],
-        free[wide : 2 * wide],
         second_state[start : start + wide * wide],
-        free[2 * wide : 3 * wide],
+        free[wide : 2 * wide],
         second_state[start + wide * wide : start + own],
         second_state[start + own : start + own + wide * wide],
-        free[3 * wide : 4 * wide],
+        free[2 * wide : 3 * wide],
         second_state[start + own + wide * wide : start + 2 * own],
         second_state[start + 2 * own :],
     )
@@ -237,11 +236,9 @@ def learn_mixture(
                 take_sums(records, vectors, singles, c, count)
             features = (v, grown, curve, whole, z, first, second, offsets)
             predict_lanes(features, count, table, shift, out)
-            for k in range(EXPERTS):
-                p[k] = p_all[c * WEIGHTS + np.uint64(k)] + out[k]
             norm1, norm2 = out[EXPERTS], out[EXPERTS + 1]
             evidence = sums[c, EVIDENCE : EVIDENCE + TOTAL]
-            retire_and_clip(clocks, kind, labels, h, evidence, p)
+            retire_and_clip(clocks, kind, labels, h, evidence, p_all, c * WEIGHTS, out, p)
             logistic, clipping = kind == MIX_LOGISTIC, labels == PLAIN or clocks[MIX_ROWS] > 0.0
             if extra:
                 offset = clocks[LABEL_MEAN]
@@ -251,9 +248,7 @@ def learn_mixture(
             moved, scale, speed = label_scales(
                 clocks, kind, labels, config[MIX_DELTA], label, h, seen, intercept, first_label
             )
-            for k in range(HALF):
-                a[k] = min(rates[k] * speed * relative * norm1, LARGE)
-                a[HALF + k] = min(rates[HALF + k] * speed * relative * norm2, LARGE)
+            set_lengths(rates, speed * relative, norm1, norm2, a)
 
             # every expert's step, the mixture's prediction and its loss
             if kind == MIX_CONVEX:
