@@ -141,9 +141,9 @@ def main() -> None:
     ]
     text += (
         f"\nExpected time of one pass, {nonzeros} non-zeros a row and {features:,} features: {1e9 * seconds:.0f} ns a row "
-        f"and {merging:.2g} s a merge of two models, measured here; a model of {model:.0f} MB, at {network:.0f} MB/s:\n\n"
+        f"and {merging:.2g} s a merge of two models, measured here; a model of {model:.0f} MB, at {network:.0f} MB/s:\n"
     )
-    text += table(["rows", *(f"{w:,} worker{'s' if w > 1 else ''}" for w in workers)], times)
+    text += "\n" + table(["rows", *(f"{w:,} worker{'s' if w > 1 else ''}" for w in workers)], times)
     print("\n" + text)
     write(options.output, "shards", [*head[:1], "rows", "columns", *head[2:]], found, text)
 

@@ -174,6 +174,7 @@ def learn_mixture(
         second_state[start + own + wide * wide : start + 2 * own],
         second_state[start + 2 * own :],
     )
+    values = vectors[1] if resident else free[3 * wide : 4 * wide]
     priors = (config[MIX_STRONG], config[MIX_WEAK])
     if resident:
         take_all(records, vectors, singles, last, n_features)
@@ -212,9 +213,11 @@ def learn_mixture(
         last_rate = clocks[MIXING_RATE] if clocks[MIXING_RATE] > 0.0 else rate
         both = clocks[MATRICES] > 1.0
         if extra:
-            write_row(data, indices, lo, hi, dense, second_order[4], n_features, intercept)
+            if not resident:
+                write_row(data, indices, lo, hi, dense, values, n_features)
             read_row(
                 second_order,
+                values,
                 size,
                 n_features,
                 counted if h > 0.0 else 0.0,

@@ -191,22 +191,21 @@ def _grow_unit(P, u, g, j, ratio, prior, size, models, expert):
 
 
 @dense_jit
-def _observe_columns(mean, variance, inverse, present, z, size, h, seen, centering):
-    """Let the columns take in z, which holds q and becomes q - mean. Returns whether a unit has to grow."""
+def _observe_columns(mean, variance, inverse, present, q, z, size, h, seen, centering):
+    """Let the columns take in a row and set z = (q - mean)/unit. Returns whether a unit has to grow."""
     growing = 0
     after = seen + h
     share = h / after
     for j in range(size):
-        q = z[j]
-        away = q - mean[j]
+        away = q[j] - mean[j]
         moved = mean[j] + share * away if centering else 0.0
-        rest = q - moved
+        rest = q[j] - moved
         spread2 = variance[j] + share * (away * rest - variance[j])
-        there = present[j] + (h if q != 0.0 else 0.0)
+        there = present[j] + (h if q[j] != 0.0 else 0.0)
         mean[j] = moved
         variance[j] = spread2
         present[j] = there
-        z[j] = rest
+        z[j] = rest * inverse[j]
         growing |= spread2 * inverse[j] * inverse[j] * after > _GROWTH * _GROWTH * there
         growing |= inverse[j] == 0.0 and spread2 > 0.0
     return growing != 0
@@ -230,40 +229,37 @@ def _grow_units(second, size, features, seen, both, priors):
 
 
 @dense_jit
-def _scale(z, inverse, size):
+def _standardize(mean, inverse, q, z, size):
     for j in range(size):
-        z[j] *= inverse[j]
-
-
-@dense_jit
-def _subtract(z, mean, size):
-    for j in range(size):
-        z[j] -= mean[j]
+        z[j] = (q[j] - mean[j]) * inverse[j]
 
 
 @inline_jit
-def write_row(data, indices, lo, hi, dense, z, features, intercept):
-    """Write a row to z, zeros and all."""
+def write_row(data, indices, lo, hi, dense, q, features):
+    """Write a row to q, zeros and all."""
     if dense:
         for j in range(features):
-            z[j] = np.float64(data[lo + np.uint64(j)])
+            q[j] = np.float64(data[lo + np.uint64(j)])
     else:
-        z[:] = 0.0
+        q[:features] = 0.0
         for e in range(lo, hi):
-            z[np.uint64(indices[e])] = np.float64(data[e])
-    z[features] = 1.0 if intercept else 0.0
+            q[np.uint64(indices[e])] = np.float64(data[e])
 
 
 @inline_jit
-def read_row(second, size, features, h, seen, centering, both, priors, variances):
-    """Have z, u and b of a row that was written to z; ``h`` is its counted weight, ``seen`` that of all before it."""
+def read_row(second, q, size, features, h, seen, centering, both, priors, variances):
+    """Have z, u and b of the row q; ``h`` is its counted weight, ``seen`` that of all before it.
+
+    Whole vectors are worked on: q is 0 after its last feature, and so is all that is known of columns there.
+    """
     mean, variance, inverse, present, z, P0, u0, g0, P1, u1, g1, _ = second
     if h > 0.0:
-        if _observe_columns(mean, variance, inverse, present, z, features, h, seen, centering):
+        if _observe_columns(mean, variance, inverse, present, q, z, z.size, h, seen, centering):
             _grow_units(second, size, features, seen + h, both, priors)
+            _standardize(mean, inverse, q, z, z.size)
     else:
-        _subtract(z, mean, features)
-    _scale(z, inverse, features)
+        _standardize(mean, inverse, q, z, z.size)
+    z[features] = 1.0 if centering else 0.0
     for expert in range(0 if both else 1, 2):
         P, u, g = (P0, u0, g0) if expert == 0 else (P1, u1, g1)
         variances[expert] = _multiply(P, u, g, z, features + 1)
