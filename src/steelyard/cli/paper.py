@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from steelyard.cli.common import check_folder, check_least, progress_bar
+from steelyard.cli.common import check_folder, check_least
+from steelyard.progress import progress_bar
 from steelyard.regularizers import SCHEDULES
 
 
