@@ -94,6 +94,9 @@ class OnlineLearner:
         """Where it is set: the average loss of all rows before they were learned, kept up to date."""
         self._coef: Array | None = None
 
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + sum(int(array.nbytes) for array in self.state or ())
+
     # ------------------------------------------------------------------------- what each kind of learner says itself
 
     def _new_state(self, n_features: int) -> Any:

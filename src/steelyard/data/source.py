@@ -83,7 +83,7 @@ def told_of(source: Source, before: int = 0) -> Iterator[None]:
         place = source.place(before + error.row, error.column)
         what = {"feature": "the value", "label": "the label", "weight": "the weight"}[error.part]
         joined = "it is " if error.part == "label" else ""
-        raise ValueError(f"{source.name}, {place} has {what} {error.value:g}: {joined}{error.reason}") from None
+        raise ValueError(f"{source.name}, {place} has {what} {error.shown}: {joined}{error.reason}") from None
 
 
 class ArraySource(Source):

@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from steelyard.data.block import as_block
-from steelyard.data.checks import check_weights
+from steelyard.data.checks import DataError, check_weights
 from steelyard.estimators.base import OnlineEstimator, refuse_no_weight
 from steelyard.fitting import check_classifies
 from steelyard.losses import Array, Loss, get_loss
@@ -240,7 +240,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
         bad = np.flatnonzero(self.classes_[codes] != y)
         if bad.size:
             label = np.asarray(y)[bad].tolist()[0]
-            raise ValueError(f"label {label!r} in row {bad[0]} is not one of the classes {self.classes_.tolist()}")
+            raise DataError("label", int(bad[0]), None, label, f"not one of the classes {self.classes_.tolist()}")
         return np.asarray(codes)
 
     def _signs(self, codes: NDArray[np.intp]) -> Array:

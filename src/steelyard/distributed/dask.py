@@ -1,0 +1,302 @@
+"""``fit`` on a Dask cluster: the same estimator, the rows where they are, and the same model on any cluster."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import numpy as np
+
+from steelyard.distributed import tasks
+from steelyard.distributed.files import FileSlice, common_columns, parts_of, scan_file
+from steelyard.distributed.found import Found, add_up, check_agreement
+from steelyard.distributed.inputs import file_paths, partitions
+from steelyard.distributed.plan import Piece, Round, plan_pass
+from steelyard.online import OnlineLearner, Progress
+from steelyard.progress import Report, progress_bar
+
+if TYPE_CHECKING:
+    from steelyard.estimators.base import OnlineEstimator
+
+_Model = TypeVar("_Model", bound="OnlineEstimator")
+
+
+def fit(
+    model: _Model,
+    X: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    *,
+    classes: Any = None,
+    client: Any = None,
+    shards: int | None = None,
+    n_features: int | None = None,
+    zero_based: bool | Literal["auto"] = "auto",
+    progress: Report | bool | None = None,
+) -> _Model:
+    """Fit an estimator on the workers of a Dask cluster, from scratch; see ``docs/many-machines.md``.
+
+    Shards learn side by side and are merged again and again, so the model is not that of ``model.fit``. It depends on
+    the data, on their partitions and on ``shards``, and neither on the cluster nor on chance: workers that are lost on
+    the way are replaced, and the result is the same to the bit. Where this raises, the model is as it was.
+
+    Parameters
+    ----------
+    model : OnlineClassifier or OnlineRegressor
+        All of its parameters hold. ``shuffle`` shuffles the rows of a slice, about 64 MB of them at a time.
+    X : Dask array, Dask DataFrame, or list of files
+        An array is cut along its rows, in blocks of NumPy arrays or of sparse CSR matrices. Checked partitions are kept
+        in the memory of the workers until the end. LIBSVM files, compressed or not, are read by the workers, each time
+        anew and in constant memory: every worker must have them at the same path.
+    y : Dask array or series with the partitions of X, or the name of a column; None for files, which have labels
+    sample_weight : the same, or None
+    classes : all classes, where the data may not have them all, or to refuse others
+    client : dask.distributed.Client, default: the current one
+    shards : int, default=64
+        Into how many shards the partitions are put, and so how many tasks run side by side. At most one a partition;
+        a plain file counts as one for every 64 MB.
+    n_features, zero_based : of files, as for :func:`~steelyard.read_libsvm`; by default what is found in all of them
+    progress : bool or callable
+        By default a bar on a terminal, and nothing in a pipe. A callable is told what is done, and how
+        much of how much.
+
+    Returns
+    -------
+    model
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from dask.distributed import Client
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> import steelyard
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None) as client:
+    ...     rows = da.from_array(X, chunks=(100, -1)), da.from_array(y, chunks=100)
+    ...     model = steelyard.distributed.fit(steelyard.OnlineClassifier(random_state=0), *rows)
+    >>> model.score(X, y) > 0.9
+    True
+    """
+    _check_model(model, classes, shards)
+    seeds = model._pass_seeds()
+    with ExitStack() as stack:
+        report = _reporter(progress, stack)
+        run = _Run(_client_of(client), report)
+        stack.callback(run.release)
+        fitted = _fresh(model, classes)
+        paths = file_paths(X)
+        data: _Arrays | _Files
+        if paths is None:
+            data = _Arrays(run, fitted, X, y, sample_weight)
+        elif y is not None or sample_weight is not None:
+            raise ValueError("X is a list of files, which have labels and weights themselves: leave y and weights out")
+        else:
+            data = _Files(run, fitted, paths, n_features, zero_based)
+        filled = [each for each in data.found if each.rows]
+        learner, factors = fitted._begin(*add_up([(each.labels, each.mass) for each in filled]))
+        setup = run.literal(fitted), run.literal(factors)
+        run.begin(sum(data.rows) * len(seeds))
+        fitted.pass_losses_, first = [], Progress()
+        for done, seed in enumerate(seeds):
+            seen = Progress()
+            rounds = plan_pass(data.rows, shards, first=done == 0)
+            for each in rounds:
+                name = f"pass {done + 1}, round {each.number + 1} of {len(rounds)}"
+                learner, new = run.round(name, each, learner, setup, data, seed)
+                seen = seen.join(new)
+            fitted._end_pass(seen.average)
+            first = seen if done == 0 else first
+        learner.progress = first
+        learner._check_results(learner.state, np.empty(0), np.empty(0, np.int64))  # it may have diverged
+        fitted.learner_ = learner
+    model.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+    model.__dict__.update({name: value for name, value in vars(fitted).items() if name.endswith("_")})
+    return model
+
+
+# --------------------------------------------------------------------------------------------------------- arguments
+
+
+def _check_model(model: Any, classes: Any, shards: Any) -> None:
+    from steelyard.estimators.base import OnlineEstimator
+    from steelyard.estimators.classifier import OnlineClassifier
+
+    if not isinstance(model, OnlineEstimator):
+        raise TypeError(f"model must be an OnlineClassifier or an OnlineRegressor, got {type(model).__name__}")
+    if classes is not None and not isinstance(model, OnlineClassifier):
+        raise ValueError("classes are for an OnlineClassifier: a regression has none")
+    whole = isinstance(shards, (int, np.integer)) and not isinstance(shards, bool)
+    if shards is not None and (not whole or shards < 1):
+        raise ValueError(f"shards must be an integer of at least 1, got {shards!r}")
+    model._new_learner()  # refuses wrong options here, and not in a worker
+
+
+def _fresh(model: Any, classes: Any) -> Any:
+    """An estimator of the same parameters that has learned nothing, but knows the classes if they are given."""
+    from sklearn.base import clone
+
+    fitted = clone(model)
+    if classes is not None:
+        fitted.classes_ = np.unique(np.asarray(classes))
+        if fitted.classes_.size < 2:
+            raise ValueError(f"classes must name at least two classes, got {fitted.classes_.tolist()}")
+    return fitted
+
+
+def _client_of(client: Any) -> Any:
+    try:
+        import distributed
+    except ImportError:
+        raise ImportError("fit on many machines needs Dask: pip install 'steelyard[distributed]'") from None
+    if client is not None:
+        return client
+    try:
+        return distributed.get_client()
+    except ValueError:
+        raise ValueError(
+            "there is no Dask client: start one with dask.distributed.Client() for the cores of this machine, or "
+            "Client('tcp://address:8786') for a cluster that runs, or give one as client="
+        ) from None
+
+
+def _reporter(progress: Report | bool | None, stack: ExitStack) -> Report | None:
+    if callable(progress):
+        return progress
+    return None if progress is False else stack.enter_context(progress_bar())
+
+
+# -------------------------------------------------------------------------------------------------------------- data
+
+
+class _Arrays:
+    """Dask collections: every partition is checked where it is, and kept there."""
+
+    def __init__(self, run: _Run, fitted: Any, X: Any, y: Any, weight: Any) -> None:
+        import dask
+
+        model = run.literal(fitted)
+        parts = partitions(X, y, weight)
+        loads = [dask.delayed(tasks.load, pure=False)(p, model, *part) for p, part in enumerate(parts)]
+        self._held = run.submit(loads)
+        self.found: list[Found] = run.collect("checking partitions", [run.call(tasks.found_in, h) for h in self._held])
+        first = check_agreement(self.found)
+        self._run, self.rows = run, [each.rows for each in self.found]
+        fitted.n_features_in_ = first.n_features
+        if first.feature_names is not None:
+            fitted.feature_names_in_ = np.array(first.feature_names, dtype=object)
+
+    def source(self, piece: Piece) -> Any:
+        return self._run.call(tasks.cut, self._held[piece.partition], piece.start, piece.stop)
+
+
+class _Files:
+    """Files: they are read once to see what is in them, and then slice by slice."""
+
+    def __init__(
+        self, run: _Run, fitted: Any, paths: Sequence[str], n_features: int | None, zero_based: bool | str
+    ) -> None:
+        model = run.literal(fitted)
+        scans = [run.call(scan_file, number, model, path) for number, path in enumerate(paths)]
+        self.found: list[Found] = run.collect("scanning files", scans)
+        check_agreement(self.found)
+        self._columns = common_columns(self.found, paths, n_features, zero_based)
+        self._paths, self._parts = paths, parts_of(self.found)
+        self.rows = [part.rows for part in self._parts]
+        fitted.n_features_in_ = self._columns[0]
+
+    def source(self, piece: Piece) -> FileSlice:
+        part = self._parts[piece.partition]
+        ends = part.start + piece.start, part.start + piece.stop
+        return FileSlice(self.found[part.file], self._paths[part.file], *self._columns, *ends)
+
+
+# ------------------------------------------------------------------------------------------------------------- tasks
+
+
+class _Run:
+    """Tasks of one fit on a cluster, and what is held there until it ends."""
+
+    def __init__(self, client: Any, report: Report | None) -> None:
+        self._client, self._report = client, report
+        self._held: list[Any] = []
+        self._begun, self._done, self._total = time.monotonic(), 0, 0
+
+    @staticmethod
+    def literal(value: Any) -> Any:
+        """A value as a part of the graph, which can be computed again when a worker is lost."""
+        import dask
+
+        return dask.delayed(value, pure=False, traverse=False)
+
+    @staticmethod
+    def call(function: Callable[..., Any], *arguments: Any) -> Any:
+        """A call that a worker is to make."""
+        import dask
+
+        return dask.delayed(function, pure=False)(*arguments)
+
+    def submit(self, calls: Sequence[Any]) -> list[Any]:
+        """Have calls made; their results stay with the workers until they are released."""
+        with warnings.catch_warnings():  # a model of many features is large, and goes with every round
+            warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
+            futures = list(self._client.compute(list(calls)))
+        self._held += futures
+        return futures
+
+    def collect(self, name: str, calls: Sequence[Any]) -> list[Any]:
+        """Have calls made, and wait for the results."""
+        self.begin(len(calls))
+        futures = self.submit(calls)
+        self._watch(name, futures, [1] * len(futures))
+        return list(self._client.gather(futures))
+
+    def round(
+        self, name: str, plan: Round, start: OnlineLearner, setup: tuple[Any, Any], data: _Arrays | _Files, seed: int
+    ) -> tasks.Learned:
+        """Learn the slices of a round, merge and fetch the result.
+
+        The next round starts from that, and not from the tasks that made it: of these, nothing is needed any more.
+        """
+        begin = self.literal(start)
+        learned = [
+            self.call(tasks.learn, begin, list(map(data.source, pieces)), *setup, [seed, plan.number, shard])
+            for shard, pieces in plan.slices
+        ]
+        merged = tasks.merge_tree(learned, lambda left, right: self.call(tasks.merge_two, left, right, begin))
+        signs = [self.call(_sign, each) for each in learned] if self._report else []
+        futures = self.submit([merged, *signs])
+        self._watch(name, futures[1:], [each.rows for each in plan.slices])
+        result: tasks.Learned = futures[0].result()
+        self.release(len(futures))
+        return result
+
+    def release(self, number: int | None = None) -> None:
+        """Let go of the last results, or of all: the workers stop what nobody waits for, and free their memory."""
+        while self._held and number != 0:
+            self._held.pop().release()
+            number = None if number is None else number - 1
+
+    def begin(self, total: int) -> None:
+        """Count from 0 to a new total."""
+        self._begun, self._done, self._total = time.monotonic(), 0, total
+
+    def _watch(self, name: str, futures: Sequence[Any], sizes: Sequence[int]) -> None:
+        """Report results as they come, until one is an error."""
+        if self._report is None or not futures:
+            return
+        from distributed import as_completed
+
+        size = {future.key: size for future, size in zip(futures, sizes, strict=True)}
+        for future in as_completed(futures):
+            if future.status != "finished":
+                return
+            self._done += size[future.key]
+            speed = self._done / max(time.monotonic() - self._begun, 1e-9)
+            self._report(f"{name}, {speed:,.0f}/s", self._done, self._total)
+
+
+def _sign(learned: tasks.Learned) -> None:
+    """That something is learned, for the bar."""
