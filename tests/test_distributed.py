@@ -377,9 +377,7 @@ def test_what_only_learning_finds_is_told_of_its_row(client, data):
     X[:, 0] = 0.0
     X[-7, 0] = 1e-160
     model = OnlineClassifier(eta0=1.0)
-    with pytest.raises(
-        ValueError, match="partition 3, row 1793, column 0 has the value 1e-160: too large or too small"
-    ):
+    with pytest.raises(ValueError, match="partition 3, row 1793, column 0 has the value 1e-160: too large or"):
         fit(model, array(X), array(y))
     assert not hasattr(model, "learner_")
 
@@ -493,6 +491,25 @@ def test_a_sweep_on_the_cluster_gives_the_same_numbers(client, data):
     with joblib.parallel_config("dask"):
         there = steelyard.sweep(X[:300], y[:300], **options)
     np.testing.assert_array_equal(here.average_loss, there.average_loss)
+
+
+def test_the_paper_on_the_cluster_gives_the_same_numbers(client, tmp_path, capsys, monkeypatch):
+    from steelyard.cli import main, paper
+    from steelyard.experiments import report
+
+    for name in ("write", "summary"):  # the page takes most of the time
+        monkeypatch.setattr(report, name, lambda *_: "")
+    command = ["paper", "--sets", "diabetes", "--rates", "3", "--repeats", "2", "--no-readings", "--jobs", "1"]
+    address = client.scheduler_info()["address"]
+    assert main([*command, "--output", str(tmp_path / "here")]) == 0
+    assert main([*command, "--output", str(tmp_path / "there"), "--cluster", address]) == 0
+    here, there = (sorted((tmp_path / where / "shuffles").iterdir()) for where in ("here", "there"))
+    assert [path.name for path in here] == [path.name for path in there]
+    assert [path.read_bytes() for path in here] == [path.read_bytes() for path in there]
+    assert len(here) == 2
+    monkeypatch.setattr(paper, "_PATIENCE", 0.2)
+    assert main([*command, "--cluster", "tcp://127.0.0.1:1", "--output", str(tmp_path / "nowhere")]) == 2
+    assert "there is no Dask scheduler" in capsys.readouterr().err
 
 
 def test_nothing_is_imported_before_it_is_needed():
