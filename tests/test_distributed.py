@@ -264,6 +264,13 @@ def test_a_regression(client, data):
     assert_same(model, *by_hand(model, X, y, weight, learner=model._new_learner()))
 
 
+def test_a_users_loss(client, data):
+    X, y, _ = data
+    squared = steelyard.CustomLoss(value=lambda p, y: 0.5 * (p - y) ** 2, slope=lambda p, y: p - y)
+    model = fit(OnlineRegressor(squared, eta0=0.1, random_state=3), array(X), array(y))
+    assert_same(model, *by_hand(model, X, y, learner=model._new_learner()))
+
+
 def test_classes_that_are_not_everywhere(client, data):
     """Each partition has one class, and the one that classes= adds is nowhere."""
     X, _, _ = data
