@@ -264,6 +264,26 @@ def test_a_regression(client, data):
     assert_same(model, *by_hand(model, X, y, weight, learner=model._new_learner()))
 
 
+def test_least_squares_with_a_full_matrix_are_those_of_one_pass(client, data):
+    X, _, weight = data
+    y = X @ [1.0, 2.0, 3.0, 4.0] + np.sin(np.arange(len(X)))
+    model = fit(OnlineRegressor(metric="full", eta0=10.0), array(X), array(y), array(weight))
+    alone = OnlineRegressor(metric="full", eta0=10.0).fit(X, y, weight)
+    np.testing.assert_allclose(model.coef_, alone.coef_, rtol=1e-9)
+    np.testing.assert_allclose(model.intercept_, alone.intercept_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("eta0", ["auto", 0.5])
+def test_a_partition_without_weight(client, data, eta0):
+    X, y, weight = data
+    weight = np.where(np.repeat(np.arange(4), SIZES) == 2, 0.0, weight)
+    model = fit(OnlineClassifier(eta0=eta0, random_state=3), array(X), array(y), array(weight))
+    assert_same(model, *by_hand(model, X, y, weight, learner=model._new_learner()))
+    before = model.coef_
+    model.partial_fit(X[:50], y[:50])  # it can go on
+    assert (model.coef_ != before).any()
+
+
 def test_a_users_loss(client, data):
     X, y, _ = data
     squared = steelyard.CustomLoss(value=lambda p, y: 0.5 * (p - y) ** 2, slope=lambda p, y: p - y)
@@ -436,7 +456,10 @@ def test_arguments_that_cannot_be(client, data, files):
         (ValueError, "only a frame", lambda: fit(model, lazy, "a")),
         (ValueError, "no column of X", lambda: fit(model, frame, "label")),
         (ValueError, "X has 2 partitions, but y has 4", lambda: fit(model, frame, labels)),
-        (ValueError, "labels and weights themselves", lambda: fit(model, files, labels)),
+        (ValueError, "labels themselves", lambda: fit(model, files, labels)),
+        (ValueError, "n_features must be", lambda: fit(model, files, n_features=-1)),
+        (ValueError, "zero_based must be", lambda: fit(model, files, zero_based="x")),
+        (ValueError, "are for files", lambda: fit(model, lazy, labels, n_features=4)),
         (ValueError, "list of files is empty", lambda: fit(model, [])),
         (ValueError, "a regression has none", lambda: fit(OnlineRegressor(), lazy, labels, classes=[1, 2])),
         (ValueError, "at least two classes", lambda: fit(model, lazy, labels, classes=[1])),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
+from steelyard.data.libsvm import LibsvmSource
 from steelyard.distributed import tasks
 from steelyard.distributed.files import FileSlice, common_columns, parts_of, scan_file
 from steelyard.distributed.found import Found, add_up, check_agreement
@@ -89,10 +90,12 @@ def fit(
         fitted = _fresh(model, classes)
         paths = file_paths(X)
         data: _Arrays | _Files
+        if paths is None and (n_features is not None or zero_based != "auto"):
+            raise ValueError("n_features and zero_based are for files: arrays and frames have their columns")
         if paths is None:
             data = _Arrays(run, fitted, X, y, sample_weight)
         elif y is not None or sample_weight is not None:
-            raise ValueError("X is a list of files, which have labels and weights themselves: leave y and weights out")
+            raise ValueError("X is a list of files, which have labels themselves: leave y and sample_weight out")
         else:
             data = _Files(run, fitted, paths, n_features, zero_based)
         filled = [each for each in data.found if each.rows]
@@ -175,12 +178,9 @@ class _Arrays:
     """Dask collections: every partition is checked where it is, and kept there."""
 
     def __init__(self, run: _Run, fitted: Any, X: Any, y: Any, weight: Any) -> None:
-        import dask
-
         model = run.literal(fitted)
         parts = partitions(X, y, weight)
-        loads = [dask.delayed(tasks.load, pure=False)(p, model, *part) for p, part in enumerate(parts)]
-        self._held = run.submit(loads)
+        self._held = run.submit([run.call(tasks.load, number, model, *part) for number, part in enumerate(parts)])
         self.found: list[Found] = run.collect("checking partitions", [run.call(tasks.found_in, h) for h in self._held])
         first = check_agreement(self.found)
         self._run, self.rows = run, [each.rows for each in self.found]
@@ -196,8 +196,9 @@ class _Files:
     """Files: they are read once to see what is in them, and then slice by slice."""
 
     def __init__(
-        self, run: _Run, fitted: Any, paths: Sequence[str], n_features: int | None, zero_based: bool | str
+        self, run: _Run, fitted: Any, paths: Sequence[str], n_features: int | None, zero_based: bool | Literal["auto"]
     ) -> None:
+        LibsvmSource(paths[0], n_features=n_features, zero_based=zero_based, kept_bytes=0)  # refuses wrong options
         model = run.literal(fitted)
         scans = [run.call(scan_file, number, model, path) for number, path in enumerate(paths)]
         self.found: list[Found] = run.collect("scanning files", scans)
