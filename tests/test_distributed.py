@@ -34,7 +34,7 @@ SIZES = [1500, 0, 700, 1800]  # one partition is empty
 
 @pytest.fixture(scope="module")
 def client():
-    options = dict(n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None)
+    options = dict(n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0")
     with LocalCluster(**options) as cluster, Client(cluster) as client:
         yield client
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import numpy as np
 
@@ -15,7 +13,8 @@ from steelyard.distributed import tasks
 from steelyard.distributed.files import FileSlice, common_columns, parts_of, scan_file
 from steelyard.distributed.found import Found, add_up, check_agreement
 from steelyard.distributed.inputs import file_paths, partitions
-from steelyard.distributed.plan import Piece, Round, plan_pass
+from steelyard.distributed.plan import Piece, plan_pass
+from steelyard.distributed.run import Run
 from steelyard.online import OnlineLearner, Progress
 from steelyard.progress import Report, progress_bar
 
@@ -75,49 +74,47 @@ def fit(
     >>> from sklearn.datasets import load_breast_cancer
     >>> import steelyard
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None) as client:
+    >>> with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=":0") as client:
     ...     rows = da.from_array(X, chunks=(100, -1)), da.from_array(y, chunks=100)
     ...     model = steelyard.distributed.fit(steelyard.OnlineClassifier(random_state=0), *rows)
     >>> model.score(X, y) > 0.9
     True
     """
+    from sklearn.base import clone
+
     _check_model(model, classes, shards)
     seeds = model._pass_seeds()
     with ExitStack() as stack:
-        report = _reporter(progress, stack)
-        run = _Run(_client_of(client), report)
+        run = Run(_client_of(client), _reporter(progress, stack))
         stack.callback(run.release)
-        fitted = _fresh(model, classes)
-        paths = file_paths(X)
-        data: _Arrays | _Files
-        if paths is None and (n_features is not None or zero_based != "auto"):
-            raise ValueError("n_features and zero_based are for files: arrays and frames have their columns")
-        if paths is None:
-            data = _Arrays(run, fitted, X, y, sample_weight)
-        elif y is not None or sample_weight is not None:
-            raise ValueError("X is a list of files, which have labels themselves: leave y and sample_weight out")
-        else:
-            data = _Files(run, fitted, paths, n_features, zero_based)
-        filled = [each for each in data.found if each.rows]
-        learner, factors = fitted._begin(*add_up([(each.labels, each.mass) for each in filled]))
-        setup = run.literal(fitted), run.literal(factors)
-        run.begin(sum(data.rows) * len(seeds))
-        fitted.pass_losses_, first = [], Progress()
-        for done, seed in enumerate(seeds):
-            seen = Progress()
-            rounds = plan_pass(data.rows, shards, first=done == 0)
-            for each in rounds:
-                name = f"pass {done + 1}, round {each.number + 1} of {len(rounds)}"
-                learner, new = run.round(name, each, learner, setup, data, seed)
-                seen = seen.join(new)
-            fitted._end_pass(seen.average)
-            first = seen if done == 0 else first
-        learner.progress = first
-        learner._check_results(learner.state, np.empty(0), np.empty(0, np.int64))  # it may have diverged
-        fitted.learner_ = learner
+        fitted = clone(model)
+        if classes is not None:
+            fitted._name_classes(classes)
+        data = _data(run, fitted, X, y, sample_weight, n_features, zero_based)
+        fitted.learner_ = _learn(run, fitted, data, shards, seeds)
     model.__dict__.pop("feature_names_in_", None)  # of an earlier fit
     model.__dict__.update({name: value for name, value in vars(fitted).items() if name.endswith("_")})
     return model
+
+
+def _learn(run: Run, fitted: Any, data: _Arrays | _Files, shards: int | None, seeds: Sequence[int]) -> OnlineLearner:
+    """All the rounds of all the passes."""
+    learner, factors = fitted._begin(*add_up([(each.labels, each.mass) for each in data.found if each.rows]))
+    setup = run.literal(fitted), run.literal(factors)
+    run.begin(sum(data.rows) * len(seeds))
+    fitted.pass_losses_, first = [], Progress()
+    for done, seed in enumerate(seeds):
+        seen = Progress()
+        rounds = plan_pass(data.rows, shards, first=done == 0)
+        for each in rounds:
+            name = f"pass {done + 1}, round {each.number + 1} of {len(rounds)}"
+            learner, new = run.round(name, each, learner, setup, data, seed)
+            seen = seen.join(new)
+        fitted._end_pass(seen.average)
+        first = seen if done == 0 else first  # later passes do not count
+    learner.progress = first
+    learner._check_results(learner.state, np.empty(0), np.empty(0, np.int64))  # it may have diverged
+    return cast(OnlineLearner, learner)
 
 
 # --------------------------------------------------------------------------------------------------------- arguments
@@ -137,32 +134,21 @@ def _check_model(model: Any, classes: Any, shards: Any) -> None:
     model._new_learner()  # refuses wrong options here, and not in a worker
 
 
-def _fresh(model: Any, classes: Any) -> Any:
-    """An estimator of the same parameters that has learned nothing, but knows the classes if they are given."""
-    from sklearn.base import clone
-
-    fitted = clone(model)
-    if classes is not None:
-        fitted.classes_ = np.unique(np.asarray(classes))
-        if fitted.classes_.size < 2:
-            raise ValueError(f"classes must name at least two classes, got {fitted.classes_.tolist()}")
-    return fitted
-
-
 def _client_of(client: Any) -> Any:
     try:
         import distributed
     except ImportError:
         raise ImportError("fit on many machines needs Dask: pip install 'steelyard[distributed]'") from None
-    if client is not None:
-        return client
     try:
-        return distributed.get_client()
+        found = distributed.get_client() if client is None else client
     except ValueError:
         raise ValueError(
             "there is no Dask client: start one with dask.distributed.Client() for the cores of this machine, or "
             "Client('tcp://address:8786') for a cluster that runs, or give one as client="
         ) from None
+    if found.asynchronous:
+        raise ValueError("the Dask client is asynchronous, but fit waits for results: give one that is not")
+    return found
 
 
 def _reporter(progress: Report | bool | None, stack: ExitStack) -> Report | None:
@@ -174,10 +160,23 @@ def _reporter(progress: Report | bool | None, stack: ExitStack) -> Report | None
 # -------------------------------------------------------------------------------------------------------------- data
 
 
+def _data(
+    run: Run, fitted: Any, X: Any, y: Any, weight: Any, n_features: int | None, zero_based: bool | Literal["auto"]
+) -> _Arrays | _Files:
+    paths = file_paths(X)
+    if paths is None:
+        if n_features is not None or zero_based != "auto":
+            raise ValueError("n_features and zero_based are for files: arrays and frames have their columns")
+        return _Arrays(run, fitted, X, y, weight)
+    if y is not None or weight is not None:
+        raise ValueError("X is a list of files, which have labels themselves: leave y and sample_weight out")
+    return _Files(run, fitted, paths, n_features, zero_based)
+
+
 class _Arrays:
     """Dask collections: every partition is checked where it is, and kept there."""
 
-    def __init__(self, run: _Run, fitted: Any, X: Any, y: Any, weight: Any) -> None:
+    def __init__(self, run: Run, fitted: Any, X: Any, y: Any, weight: Any) -> None:
         model = run.literal(fitted)
         parts = partitions(X, y, weight)
         self._held = run.submit([run.call(tasks.load, number, model, *part) for number, part in enumerate(parts)])
@@ -196,7 +195,7 @@ class _Files:
     """Files: they are read once to see what is in them, and then slice by slice."""
 
     def __init__(
-        self, run: _Run, fitted: Any, paths: Sequence[str], n_features: int | None, zero_based: bool | Literal["auto"]
+        self, run: Run, fitted: Any, paths: Sequence[str], n_features: int | None, zero_based: bool | Literal["auto"]
     ) -> None:
         LibsvmSource(paths[0], n_features=n_features, zero_based=zero_based, kept_bytes=0)  # refuses wrong options
         model = run.literal(fitted)
@@ -212,92 +211,3 @@ class _Files:
         part = self._parts[piece.partition]
         ends = part.start + piece.start, part.start + piece.stop
         return FileSlice(self.found[part.file], self._paths[part.file], *self._columns, *ends)
-
-
-# ------------------------------------------------------------------------------------------------------------- tasks
-
-
-class _Run:
-    """Tasks of one fit on a cluster, and what is held there until it ends."""
-
-    def __init__(self, client: Any, report: Report | None) -> None:
-        self._client, self._report = client, report
-        self._held: list[Any] = []
-        self._begun, self._done, self._total = time.monotonic(), 0, 0
-
-    @staticmethod
-    def literal(value: Any) -> Any:
-        """A value as a part of the graph, which can be computed again when a worker is lost."""
-        import dask
-
-        return dask.delayed(value, pure=False, traverse=False)
-
-    @staticmethod
-    def call(function: Callable[..., Any], *arguments: Any) -> Any:
-        """A call that a worker is to make."""
-        import dask
-
-        return dask.delayed(function, pure=False)(*arguments)
-
-    def submit(self, calls: Sequence[Any]) -> list[Any]:
-        """Have calls made; their results stay with the workers until they are released."""
-        with warnings.catch_warnings():  # a model of many features is large, and goes with every round
-            warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
-            futures = list(self._client.compute(list(calls)))
-        self._held += futures
-        return futures
-
-    def collect(self, name: str, calls: Sequence[Any]) -> list[Any]:
-        """Have calls made, and wait for the results."""
-        self.begin(len(calls))
-        futures = self.submit(calls)
-        self._watch(name, futures, [1] * len(futures))
-        return list(self._client.gather(futures))
-
-    def round(
-        self, name: str, plan: Round, start: OnlineLearner, setup: tuple[Any, Any], data: _Arrays | _Files, seed: int
-    ) -> tasks.Learned:
-        """Learn the slices of a round, merge and fetch the result.
-
-        The next round starts from that, and not from the tasks that made it: of these, nothing is needed any more.
-        """
-        begin = self.literal(start)
-        learned = [
-            self.call(tasks.learn, begin, list(map(data.source, pieces)), *setup, [seed, plan.number, shard])
-            for shard, pieces in plan.slices
-        ]
-        merged = tasks.merge_tree(learned, lambda left, right: self.call(tasks.merge_two, left, right, begin))
-        signs = [self.call(_sign, each) for each in learned] if self._report else []
-        futures = self.submit([merged, *signs])
-        self._watch(name, futures[1:], [each.rows for each in plan.slices])
-        result: tasks.Learned = futures[0].result()
-        self.release(len(futures))
-        return result
-
-    def release(self, number: int | None = None) -> None:
-        """Let go of the last results, or of all: the workers stop what nobody waits for, and free their memory."""
-        while self._held and number != 0:
-            self._held.pop().release()
-            number = None if number is None else number - 1
-
-    def begin(self, total: int) -> None:
-        """Count from 0 to a new total."""
-        self._begun, self._done, self._total = time.monotonic(), 0, total
-
-    def _watch(self, name: str, futures: Sequence[Any], sizes: Sequence[int]) -> None:
-        """Report results as they come, until one is an error."""
-        if self._report is None or not futures:
-            return
-        from distributed import as_completed
-
-        size = {future.key: size for future, size in zip(futures, sizes, strict=True)}
-        for future in as_completed(futures):
-            if future.status != "finished":
-                return
-            self._done += size[future.key]
-            speed = self._done / max(time.monotonic() - self._begun, 1e-9)
-            self._report(f"{name}, {speed:,.0f}/s", self._done, self._total)
-
-
-def _sign(learned: tasks.Learned) -> None:
-    """That something is learned, for the bar."""

@@ -165,6 +165,11 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
             self.learner_ = learner
         return self
 
+    def _name_classes(self, classes: Any) -> None:
+        self.classes_ = _distinct(classes)
+        if self.classes_.size < 2:
+            raise ValueError(f"classes must name at least two classes, got {self.classes_.tolist()}")
+
     def _refuse_one_class(self) -> None:
         if self.classes_.size < 2:
             only = self.classes_.tolist()[0]
@@ -210,9 +215,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
             if first:
                 if classes is None:
                     raise ValueError("the first call of partial_fit needs classes=, all the classes that may come")
-                self.classes_ = _distinct(classes)
-                if self.classes_.size < 2:
-                    raise ValueError(f"classes must name at least two classes, got {self.classes_.tolist()}")
+                self._name_classes(classes)
                 self.learner_ = self._classifying_learner()
                 self.learner_.progress = Progress()
             elif classes is not None and not np.array_equal(_distinct(classes), self.classes_):
