@@ -3,8 +3,8 @@
 Partitions in order are put together to K shards of about as many rows. A first stretch, the first rows of all shards,
 is learned in one place: it fixes what all shards need in common, such as units and scales. Then come rounds. In each,
 every shard learns the next slice of its own rows, starting from the common model, and the results are merged. A round
-learns as many rows as all before it together, so rows are learned from a model that has seen about half of the data
-before them or more, and the number of rounds grows like log K.
+learns as many rows as all before it together: it begins with a model that has seen half of the rows up to its end, and
+the number of rounds grows like log K.
 
 Further passes are rounds in which every shard learns all of its rows.
 """
