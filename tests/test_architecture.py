@@ -36,7 +36,7 @@ FLOORS = [
     ["snapshot"],
     ["data"],
     ["kernels"],
-    ["losses", "updates", "regularizers"],
+    ["losses", "updates", "regularizers", "progress"],
 ]
 UPWARDS = {
     ("updates", "kernels"): "a loss is evaluated by its compiled step, which is loaded on request",
@@ -108,7 +108,7 @@ def test_the_core_and_the_shell_import_nothing_heavy_at_the_top():
         }
         assert "sklearn" not in tops or relative.startswith("estimators/")
         assert "matplotlib" not in tops or relative == "experiments/plots.py"
-        assert not tops & {"scipy", "joblib", "rich"}
+        assert not tops & {"scipy", "joblib", "rich", "dask", "distributed"}
         assert not tops & {"numba", "llvmlite"} or relative.startswith("kernels/")
 
 

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-HEAVY = ("numba", "sklearn", "matplotlib", "scipy", "rich", "llvmlite")
+HEAVY = ("numba", "sklearn", "matplotlib", "scipy", "rich", "llvmlite", "dask", "distributed")
 LEARN = """
 import numpy as np, steelyard
 X, y = np.eye(3), np.array([1.0, -1.0, 1.0])
@@ -27,6 +27,7 @@ def run(code, **environment):
 def test_importing_and_asking_for_help_load_nothing_heavy():
     report = f"; print(sorted(set({HEAVY!r}) & set(sys.modules)))"
     assert run("import sys, steelyard" + report).stdout == "[]\n"
+    assert run("import sys, steelyard.distributed" + report).stdout == "[]\n"
     assert run("import sys, steelyard.cli" + report).stdout == "[]\n"
 
 

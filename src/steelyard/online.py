@@ -55,11 +55,14 @@ class Progress(NamedTuple):
 
     def add(self, trace: Trace) -> Progress:
         """The same with what a call of ``learn`` saw."""
-        new = float(trace.weight.sum())
-        if not new > 0.0 or not self.weight > 0.0:
-            return Progress(trace.average_loss, new) if new > 0.0 else self
-        share = new / (self.weight + new)
-        return Progress((1.0 - share) * self.average + share * trace.average_loss, self.weight + new)
+        return self.join(Progress(trace.average_loss, float(trace.weight.sum())))
+
+    def join(self, other: Progress) -> Progress:
+        """The average of both, each by its weight."""
+        if not other.weight > 0.0 or not self.weight > 0.0:
+            return other if other.weight > 0.0 else self
+        share = other.weight / (self.weight + other.weight)
+        return Progress((1.0 - share) * self.average + share * other.average, self.weight + other.weight)
 
 
 class _Stopped(Exception):
@@ -90,6 +93,9 @@ class OnlineLearner:
         self.progress: Progress | None = None
         """Where it is set: the average loss of all rows before they were learned, kept up to date."""
         self._coef: Array | None = None
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + sum(int(array.nbytes) for array in self.state or ())
 
     # ------------------------------------------------------------------------- what each kind of learner says itself
 
