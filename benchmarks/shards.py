@@ -140,7 +140,7 @@ def main() -> None:
         for power in (6, 8, 10, 12)
     ]
     text += (
-        f"\nExpected time of one pass, {nonzeros} non-zeros a row and {features:,} features: {1e9 * seconds:.0f} ns a row "
+        f"\nExpected time of one pass, {nonzeros} non-zeros a row, {features:,} features: {1e9 * seconds:.0f} ns a row "
         f"and {merging:.2g} s a merge of two models, measured here; a model of {model:.0f} MB, at {network:.0f} MB/s:\n"
     )
     text += "\n" + table(["rows", *(f"{w:,} worker{'s' if w > 1 else ''}" for w in workers)], times)

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 import steelyard
 from steelyard import OnlineClassifier, OnlineRegressor
 from steelyard.data.block import as_block
-from steelyard.distributed import fit, tasks
+from steelyard.distributed import fit, plan, tasks
 from steelyard.distributed.merge import merge
 from steelyard.distributed.plan import plan_pass
 from steelyard.fitting import learn_passes
@@ -60,6 +60,13 @@ def lazily(blocks, width=None):
     """A Dask array of blocks which may differ in width, although it says that they do not."""
     shape = (np.nan,) if width is None else (np.nan, width)
     return da.concatenate([da.from_delayed(dask.delayed(each), shape, dtype=blocks[0].dtype) for each in blocks])
+
+
+@pytest.fixture(autouse=True)
+def small_data_in_shards(monkeypatch):
+    """Data of tests are small: by default they would be learned in one place."""
+    monkeypatch.setattr(plan, "LEAST_ROWS", 1)
+    monkeypatch.setattr(plan, "FIRST_ROWS", 1000)
 
 
 def by_hand(model, X, y, weight=None, *, learner, form=np.asarray, factor=None, sizes=SIZES, shards=None):
@@ -126,6 +133,14 @@ def test_rounds_double_what_is_learned():
     assert sizes == [1024, *(1024 << k for k in range(7))]
     assert all(len(each.slices) == 64 for each in rounds[1:])
     assert [each.number for each in plan_pass([10**6])] == [0]  # one shard has nobody to wait for
+
+
+def test_shards_have_rows_enough_to_be_worth_it(monkeypatch):
+    monkeypatch.undo()
+    shards = [max(len(each.slices) for each in plan_pass(rows)) for rows in ([1000] * 100, [19_999], [10_000] * 300)]
+    assert shards == [10, 1, 64]
+    assert [one.rows for one in plan_pass([20_000] * 2)[0].slices] == [5_000]
+    assert [one.rows for one in plan_pass([1_000] * 8, shards=8)[0].slices] == [2_000]
 
 
 # ------------------------------------------------------------------------------------------------------ the same model

@@ -386,7 +386,13 @@ def test_losses_with_parameters_and_custom_losses():
     learners = [Learner(mine, metric="scalar", eta0=1e-3) for _ in range(2)]
     for k, learner in enumerate(learners):
         learner.learn(X[k::2], y[k::2])
-    assert merge(learners).certify is not None
+    learners[1].loss = copy.copy(mine)  # as it is after a way through another process
+    whole = merge(learners)
+    assert whole.state.sums[0, 0] == 600
+    other = Learner(CustomLoss(lambda p, y: (p - y) ** 2, lambda p, y: 2.0 * (p - y)), metric="scalar", eta0=1e-3)
+    other.learn(X, y)
+    with pytest.raises(ValueError, match="their custom losses are not the same"):
+        merge([learners[0], other])
 
 
 def test_nothing_learned_merges_to_nothing_learned():

@@ -55,7 +55,7 @@ def fit(
     sample_weight : the same, or None
     classes : all classes, where the data may not have them all, or to refuse others
     client : dask.distributed.Client, default: the current one
-    shards : int, default=64
+    shards : int, default: one for every 10,000 rows, and at most 64
         Into how many shards the partitions are put, and so how many tasks run side by side. At most one a partition;
         a plain file counts as one for every 64 MB.
     n_features, zero_based : of files, as for :func:`~steelyard.read_libsvm`; by default what is found in all of them

@@ -117,8 +117,10 @@ def _difference(one: OnlineLearner, other: OnlineLearner) -> str:
         return f"one is a {type(one).__name__}, the other a {type(other).__name__}"
     if one.loss.name != other.loss.name:
         return f"their losses are {one.loss.name} and {other.loss.name}"
-    same = one.loss is other.loss if isinstance(one.loss, CustomLoss) else vars(one.loss) == vars(other.loss)
-    if not same and not isinstance(one.loss, CustomLoss):
+    if isinstance(one.loss, CustomLoss):
+        if _written(one.loss) != _written(other.loss):
+            return "their custom losses are not the same"
+    elif vars(one.loss) != vars(other.loss):
         return f"their losses have the parameters {vars(one.loss)} and {vars(other.loss)}"
     mine, theirs = one._options(), other._options()
     for name, value in mine.items():
@@ -127,6 +129,11 @@ def _difference(one: OnlineLearner, other: OnlineLearner) -> str:
     if one.state is not None and other.state is not None and one.n_features != other.n_features:
         return f"they have {one.n_features} and {other.n_features} features"
     return ""
+
+
+def _written(loss: Any) -> list[Any]:
+    """A user's loss as it was written: copies that were sent to other processes are the same."""
+    return [getattr(each, "__code__", each) for each in vars(loss).values()]
 
 
 def _check_grown(learner: Any, base: Any, number: int) -> bool:

@@ -17,7 +17,9 @@ from typing import NamedTuple
 
 MOST_SHARDS = 64
 """Shards, where the caller does not say how many: fixed, so that the model does not depend on the cluster."""
-FIRST_ROWS = 1000
+LEAST_ROWS = 10_000
+"""Rows of a shard, where the caller does not say how many shards: fewer are learned faster than sent around."""
+FIRST_ROWS = 2000
 """The least that is learned in one place, where there are so many rows."""
 FIRST_SHARE = 4
 """The first stretch is at least one part in so many of a shard."""
@@ -60,10 +62,9 @@ def plan_pass(rows: Sequence[int], shards: int | None = None, *, first: bool = T
     >>> from steelyard.distributed.plan import plan_pass
     >>> for number, slices in plan_pass([4000, 2000, 2000], shards=2):
     ...     print(number, [each.pieces for each in slices])
-    0 [(Piece(partition=0, start=0, stop=500), Piece(partition=1, start=0, stop=500))]
-    1 [(Piece(partition=0, start=500, stop=1000),), (Piece(partition=1, start=500, stop=1000),)]
-    2 [(Piece(partition=0, start=1000, stop=2000),), (Piece(partition=1, start=1000, stop=2000),)]
-    3 [(Piece(partition=0, start=2000, stop=4000),), (Piece(partition=2, start=0, stop=2000),)]
+    0 [(Piece(partition=0, start=0, stop=1000), Piece(partition=1, start=0, stop=1000))]
+    1 [(Piece(partition=0, start=1000, stop=2000),), (Piece(partition=1, start=1000, stop=2000),)]
+    2 [(Piece(partition=0, start=2000, stop=4000),), (Piece(partition=2, start=0, stop=2000),)]
     """
     groups = _groups(rows, shards)
     sizes = [sum(rows[p] for p in group) for group in groups]
@@ -84,7 +85,7 @@ def _groups(rows: Sequence[int], shards: int | None) -> list[list[int]]:
     """The partitions that have rows, in groups of neighbours whose ends are nearest to those of equal parts."""
     filled = [p for p, count in enumerate(rows) if count]
     ends = [0, *accumulate(rows[p] for p in filled)]
-    number = min(len(filled), MOST_SHARDS if shards is None else shards)
+    number = min(len(filled), max(min(MOST_SHARDS, ends[-1] // LEAST_ROWS), 1) if shards is None else shards)
     cuts = [0]
     for k in range(1, number):
         possible = range(cuts[-1] + 1, len(filled) - (number - k) + 1)

@@ -174,10 +174,7 @@ def _told_of_batch(batch: Sequence[tuple[Source, Rows]]) -> Iterator[None]:
 
 def merge_two(left: Learned, right: Learned, start: OnlineLearner) -> Learned:
     """Both in one."""
-    both = [copy.copy(each.learner) for each in (left, right)]
-    for learner in both:
-        learner.loss = start.loss  # on the way here, a user's own became several, which merge cannot know to be one
-    return Learned(merge(both, start), left.progress.join(right.progress))
+    return Learned(merge([left.learner, right.learner], start), left.progress.join(right.progress))
 
 
 def merge_tree(learned: Sequence[Any], merge_two: Any) -> Any:
