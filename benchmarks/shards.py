@@ -3,7 +3,8 @@
 Shards are simulated in one process, by the plan of ``steelyard.distributed.fit``: a first stretch in one place, then
 rounds that double what is learned, each merged. Every set is shuffled and a quarter held out; losses are those of the
 default learner after one pass, over that of one mixture that has seen the same rows one after the other. The bound is
-the certificate's, against all models as large as the learned one in scaled columns.
+the certificate's, against all models as large as the learned one in scaled columns, summed over the shuffles; it has no
+ratio where it is below zero: the learner is then better than all of them.
 """
 
 from __future__ import annotations
@@ -73,7 +74,9 @@ def quality(sets: Any, counts: tuple[int, ...], repeats: int) -> list[list[Any]]
             models = [one, *(learn_in_shards(X[train], y[train], loss, count) for count in counts)]
             losses[seed] = [test_loss(model, X[test], y[test]) for model in models]
             bounds[seed] = [bound_of(model) for model in models]
-        ratios, proofs = (np.exp(np.log(each[:, 1:] / each[:, :1]).mean(axis=0)) for each in (losses, np.abs(bounds)))
+        ratios = np.exp(np.log(losses[:, 1:] / losses[:, :1]).mean(axis=0))
+        totals = bounds.sum(axis=0)
+        proofs = np.where(totals[1:] > 0.0, totals[1:] / totals[0], np.nan) if totals[0] > 0.0 else totals[1:] * np.nan
         rows.append([name, *X.shape, *ratios, *proofs])
         print(f"{name}: {', '.join(f'{k} shards {r:.4f}' for k, r in zip(counts, ratios, strict=True))}", flush=True)
     return rows
@@ -127,7 +130,9 @@ def main() -> None:
     counts = tuple(options.shards)
     found = quality(sets, counts, options.repeats)
     head = ["set", "rows x columns", *(f"{k} shards" for k in counts), *(f"bound, {k} shards" for k in counts)]
-    lines = [[name, f"{n:,} x {d:,}", *(f"{r:.3f}" for r in rest)] for name, n, d, *rest in found]
+    lines = [
+        [name, f"{n:,} x {d:,}", *("" if np.isnan(r) else f"{r:.3f}" for r in rest)] for name, n, d, *rest in found
+    ]
     text = "Loss on held-out rows, and the certificate's bound, over those of one pass in one place:\n\n"
     text += table(head, lines)
 

@@ -37,8 +37,9 @@ from steelyard.kernels.layout import (
     TOTAL,
 )
 from steelyard.kernels.mixing import clip
-from steelyard.kernels.rows import add_outputs, dense_add, sparse_add
+from steelyard.kernels.rows import EIGHT, add_outputs, dense_add, sparse_add
 from steelyard.kernels.steps.lanes import array_data, in_all, load, means_eight, spread, spread_pair, store
+from steelyard.kernels.vectors import add_lanes
 
 MOST = 10.0  # the largest counted weight, in typical weights
 
@@ -167,10 +168,15 @@ def certify_round(sums, c, h, mixed, slope):
 
 
 @inline_jit
-def add_to_certificate(data, indices, lo, hi, dense, intercept, slopes, dual):
-    """Add h c q of a row to the certificate, ``slopes`` being h c of every output."""
+def add_to_certificate(data, indices, lo, hi, dense, intercept, slopes, q, resident, dual):
+    """Add h c q of a row to the certificate; ``slopes`` has h c of every output, q the values of a ``resident`` row."""
     if slopes.size > 1:
         add_outputs(data, indices, lo, hi, dual, slopes, dense)
+    elif resident:
+        whole = (hi - lo) // EIGHT * EIGHT
+        add_lanes(dual, q, slopes[0], whole)
+        for j in range(whole, hi - lo):
+            dual[j] += slopes[0] * q[j]
     elif dense:
         dense_add(data, lo, hi, dual, slopes[0])
     else:

@@ -314,7 +314,7 @@ def learn_mixture(
                 )
         if h == 0.0:
             continue
-        add_to_certificate(data, indices, lo, hi, dense, intercept, slopes, dual)
+        add_to_certificate(data, indices, lo, hi, dense, intercept, slopes, vectors[1], resident, dual)
         if extra:
             leave_rest(second_order, both, size, variances, grown_by)
             clocks[SECOND_SEEN] += counted

@@ -37,12 +37,13 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from steelyard.kernels.compile import dense_jit, inline_jit, jit
+from steelyard.kernels.compile import dense_jit, f8, inline_jit, jit
 from steelyard.kernels.features import RANGE
 from steelyard.kernels.layout import EXPERTS, GAMMA, INFO, SECOND_EXTRA
 from steelyard.kernels.mixing import clip
 from steelyard.kernels.steps.lanes import Lanes, array_data, load, spread, store, total_of
 from steelyard.kernels.steps.scalar import mean_excess
+from steelyard.kernels.vectors import add_lanes, compare
 
 _word = ir.IntType(64)
 _GROWTH = 1.1  # a unit follows its column's spread when that has grown by so much
@@ -190,25 +191,53 @@ def _grow_unit(P, u, g, j, ratio, prior, size, models, expert):
 # ------------------------------------------------------------------------------------------------- the columns
 
 
-@dense_jit
-def _observe_columns(mean, variance, inverse, present, q, z, size, h, seen, centering):
+@intrinsic
+def _observe_eight(
+    typingctx: Any,
+    mean: Any,
+    variance: Any,
+    inverse: Any,
+    present: Any,
+    q: Any,
+    z: Any,
+    at: Any,
+    h: Any,
+    share: Any,
+    moving: Any,
+    after: Any,
+) -> Any:
+    """Eight columns from ``at`` on take in q, and z = (q - mean)/unit; returns bits of those whose units must grow."""
+    signature = types.uint64(mean, variance, inverse, present, q, z, types.intp, f8, f8, f8, f8)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        places = [array_data(context, builder, sig.args[i], args[i]) for i in range(6)]
+        mean, variance, inverse, present, q = (load(builder, place, args[6]) for place in places[:5])
+        h, share, moving, after = (spread(builder, number) for number in args[7:])
+        away = q - mean
+        moved = moving.times_plus(away, mean)
+        rest = q - moved
+        spread2 = share.times_plus(away.times_plus(rest, -variance), variance)
+        there = present + compare(q, "!=", 0.0).choose(h, 0.0)
+        for place, new in zip(places, (moved, spread2, None, there, None, rest * inverse), strict=True):
+            if new is not None:
+                store(builder, place, args[6], new)
+        outgrown = compare(spread2 * (inverse * inverse) * after, ">", there * (_GROWTH * _GROWTH))
+        return (outgrown | (compare(inverse, "==", 0.0) & compare(spread2, ">", 0.0))).bits
+
+    return signature, codegen
+
+
+@inline_jit
+def _observe_columns(mean, variance, inverse, present, q, z, h, seen, centering):
     """Let the columns take in a row and set z = (q - mean)/unit. Returns whether a unit has to grow."""
-    growing = 0
     after = seen + h
     share = h / after
-    for j in range(size):
-        away = q[j] - mean[j]
-        moved = mean[j] + share * away if centering else 0.0
-        rest = q[j] - moved
-        spread2 = variance[j] + share * (away * rest - variance[j])
-        there = present[j] + (h if q[j] != 0.0 else 0.0)
-        mean[j] = moved
-        variance[j] = spread2
-        present[j] = there
-        z[j] = rest * inverse[j]
-        growing |= spread2 * inverse[j] * inverse[j] * after > _GROWTH * _GROWTH * there
-        growing |= inverse[j] == 0.0 and spread2 > 0.0
-    return growing != 0
+    growing = np.uint64(0)
+    for at in range(0, z.size, EXPERTS):
+        growing |= _observe_eight(
+            mean, variance, inverse, present, q, z, at, h, share, share if centering else 0.0, after
+        )
+    return growing != np.uint64(0)
 
 
 @jit
@@ -254,7 +283,7 @@ def read_row(second, q, size, features, h, seen, centering, both, priors, varian
     """
     mean, variance, inverse, present, z, P0, u0, g0, P1, u1, g1, _ = second
     if h > 0.0:
-        if _observe_columns(mean, variance, inverse, present, q, z, z.size, h, seen, centering):
+        if _observe_columns(mean, variance, inverse, present, q, z, h, seen, centering):
             _grow_units(second, size, features, seen + h, both, priors)
             _standardize(mean, inverse, q, z, z.size)
     else:
@@ -375,13 +404,7 @@ def step_second(
             step, more = _squared_step(raw[expert], b, label, offset, low, high, h, counted)
         grown[expert] += min(more, _MOST)
         u = second[6] if expert == 0 else second[9]
-        _add(models[at : at + width], u, step)
-
-
-@dense_jit
-def _add(x, u, factor):
-    for j in range(x.size):
-        x[j] += factor * u[j]
+        add_lanes(models[at : at + width], u, step, width)
 
 
 @inline_jit
@@ -392,6 +415,4 @@ def leave_rest(second, both, size, variances, grown):
         mean = grown[expert] / np.float64(size)
         b = variances[expert]
         if mean > 0.0 and _LEAST < b < _LARGEST:
-            factor = math.sqrt(mean / ((1.0 + mean) * b))
-            for j in range(u.size):
-                g[j] = factor * u[j]
+            add_lanes(g, u, math.sqrt(mean / ((1.0 + mean) * b)), g.size)

@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from steelyard.kernels.compile import dense_jit, inline_jit, jit
+from steelyard.kernels.compile import inline_jit, jit
 from steelyard.kernels.features import (
     TINY,
     WEIGHTS,
@@ -27,7 +27,7 @@ from steelyard.kernels.features import (
 from steelyard.kernels.intrinsics import prefetch, trailing_zeros
 from steelyard.kernels.layout import CENTERED, ZERO_POWER
 from steelyard.kernels.rows import EIGHT, ONE, TWO, ZERO
-from steelyard.kernels.vectors import observe_lanes, put_lanes, take_lanes
+from steelyard.kernels.vectors import copy_lanes, observe_lanes, put_lanes, take_lanes
 
 _LOWEST_EIGHT = np.uint64(255)
 _WHOLE_EIGHTS = ~np.uint64(7)
@@ -187,12 +187,13 @@ def gather_row(row, ahead, records, vectors, journal):
     return np.int64(count), sum_of_squares
 
 
-@dense_jit
+@inline_jit
 def copy_row(data, lo, q, features):
     """Bring the values of a dense row into the vectors; returns the sum of their squares."""
-    sum_of_squares = 0.0
-    for j in range(features):
-        value = np.float64(data[lo + np.uint64(j)])
+    whole = np.uint64(features) // EIGHT * EIGHT
+    sum_of_squares = copy_lanes(data, lo, q, whole)
+    for j in range(whole, np.uint64(features)):
+        value = np.float64(data[lo + j])
         q[j] = value
         sum_of_squares += value * value
     return sum_of_squares

@@ -55,7 +55,7 @@ class _Mask:
         return self.builder.zext(self.builder.bitcast(self.value, _MASK), _word)
 
 
-def _compare(left: Lanes, sign: str, right: Any) -> _Mask:
+def compare(left: Lanes, sign: str, right: Any) -> _Mask:
     """Lane by lane; false where one of them is not a number, but for ``!=`` ("is not")."""
     ordered = left.builder.fcmp_unordered if sign == "!=" else left.builder.fcmp_ordered
     return _Mask(left.builder, ordered(sign, left.value, left.like(right)))
@@ -65,6 +65,43 @@ def _all(builder: Any, flag: Any) -> _Mask:
     """A flag in every lane."""
     kind = ir.VectorType(ir.IntType(1), EXPERTS)
     return _Mask(builder, builder.select(flag, ir.Constant(kind, [1] * EXPERTS), ir.Constant(kind, [0] * EXPERTS)))
+
+
+@intrinsic
+def copy_lanes(typingctx: Any, data: Any, start: Any, q: Any, count: Any) -> Any:
+    """``count`` values of ``data`` from ``start`` on go to q, by eights; returns the sum of their squares."""
+    signature = f8(data, types.uint64, q, types.uint64)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        data, q = (array_data(context, builder, sig.args[i], args[i]) for i in (0, 2))
+        read = load if sig.args[0].dtype == f8 else load_singles
+        zero = ir.Constant(ir.VectorType(ir.DoubleType(), EXPERTS), [0.0] * EXPERTS)
+        squares = cgutils.alloca_once_value(builder, zero)
+        eight = ir.Constant(_word, EXPERTS)
+        with cgutils.for_range(builder, builder.udiv(args[3], eight)) as loop:
+            at = builder.mul(loop.index, eight)
+            values = read(builder, data, builder.add(args[1], at))
+            store(builder, q, at, values)
+            builder.store(values.times_plus(values, Lanes(builder, builder.load(squares))).value, squares)
+        return total_of(Lanes(builder, builder.load(squares)))
+
+    return signature, codegen
+
+
+@intrinsic
+def add_lanes(typingctx: Any, x: Any, u: Any, factor: Any, count: Any) -> Any:
+    """x += factor * u, for the first ``count`` numbers, by eights."""
+    signature = types.void(x, u, f8, types.uint64)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        there, here = (array_data(context, builder, sig.args[i], args[i]) for i in range(2))
+        by, eight = spread(builder, args[2]), ir.Constant(_word, EXPERTS)
+        with cgutils.for_range(builder, builder.udiv(args[3], eight)) as loop:
+            at = builder.mul(loop.index, eight)
+            store(builder, there, at, by.times_plus(load(builder, here, at), load(builder, there, at)))
+        return context.get_dummy_value()
+
+    return signature, codegen
 
 
 @intrinsic
@@ -101,8 +138,8 @@ def observe_lanes(
         flag = builder.icmp_unsigned("!=", centering, ir.Constant(centering.type, 0))
 
         every = _all(builder, flag)
-        there = ~_compare(abs(q), "<=", TINY)
-        steady = every & _compare(n, "==", seen)
+        there = ~compare(abs(q), "<=", TINY)
+        steady = every & compare(n, "==", seen)
         unknown, all_eight = ir.Constant(_word, -1), ir.Constant(_word, 255)
         result = cgutils.alloca_once_value(builder, unknown)
 
@@ -114,8 +151,8 @@ def observe_lanes(
             z = q - moved
             scaled = z * inverse
             variance = share.times_plus((away * inverse) * scaled - v, v)
-            usual = there & _compare(z * away, ">", 0.0) & _compare(v, ">", 0.0)
-            usual &= _compare(abs(scaled), "<", 1e15) & _compare(variance, "<=", 4.0)
+            usual = there & compare(z * away, ">", 0.0) & compare(v, ">", 0.0)
+            usual &= compare(abs(scaled), "<", 1e15) & compare(variance, "<=", 4.0)
             with builder.if_then(builder.icmp_unsigned("==", usual.bits, all_eight)):
                 store(builder, places[1], at, after)
                 store(builder, places[2], at, moved)
@@ -125,11 +162,11 @@ def observe_lanes(
                 builder.store(ir.Constant(_word, EXPERTS << EXPERTS), result)
         with builder.if_then(builder.icmp_unsigned("==", builder.load(result), unknown)):
             # What nearly all sparse rows do: none of the eight is centered, and those that are there are known.
-            full = steady & _compare(mean, "==", mean) & (there | _compare(seen, ">", 0.0))
+            full = steady & compare(mean, "==", mean) & (there | compare(seen, ">", 0.0))
             grown = (n + h).at_most(LARGE)
             whole = there.choose(q * inverse, 0.0)
             variance = (h / grown).times_plus(whole * whole - v, v)
-            known = _compare(v, ">", 0.0) & _compare(abs(whole), "<", 1e15) & _compare(variance, "<=", 4.0)
+            known = compare(v, ">", 0.0) & compare(abs(whole), "<", 1e15) & compare(variance, "<=", 4.0)
             plain = ~full & (~there | known)
             with builder.if_else(builder.icmp_unsigned("==", plain.bits, all_eight)) as (then, rest):
                 with then:
@@ -149,9 +186,9 @@ def observe_lanes(
 def _observe_any(builder: Any, places: Any, at: Any, columns: Any, weights: Any, every: _Mask) -> Any:
     """``observe_lanes`` for features of which some are not there, or not centered."""
     (q, n, mean, v, inverse), (h, seen, after) = columns, weights
-    there = ~_compare(abs(q), "<=", TINY)
-    full = every & _compare(n, "==", seen) & _compare(mean, "==", mean)
-    full &= there | _compare(seen, ">", 0.0)  # only what the first row has can be centered
+    there = ~compare(abs(q), "<=", TINY)
+    full = every & compare(n, "==", seen) & compare(mean, "==", mean)
+    full &= there | compare(seen, ">", 0.0)  # only what the first row has can be centered
     q = there.choose(q, 0.0)
     grown = full.choose(after, (n + h).at_most(LARGE))
     share = h / grown
@@ -159,20 +196,20 @@ def _observe_any(builder: Any, places: Any, at: Any, columns: Any, weights: Any,
     moved = share.times_plus(away, mean)
     z = full.choose(q - moved, q)
     # where the row outweighs all before it, z is but rounding
-    still = full & (_compare(z, "==", 0.0) | ~_compare(z * away, ">", 0.0))
+    still = full & (compare(z, "==", 0.0) | ~compare(z * away, ">", 0.0))
     z = still.choose(0.0, z * inverse)
     variance = share.times_plus((away * inverse) * z - v, v)
     center = moved * inverse
-    rare = there & ~still & (_compare(v, "==", 0.0) | ~_compare(abs(z), "<", 1e15) | ~_compare(variance, "<=", 4.0))
+    rare = there & ~still & (compare(v, "==", 0.0) | ~compare(abs(z), "<", 1e15) | ~compare(variance, "<=", 4.0))
     absent = full & ~there
-    rare |= absent & (_compare(v, "==", 0.0) | ~_compare(variance, "<", center * center))
-    rare |= absent & ~_compare(variance, "<=", 4.0)
+    rare |= absent & (compare(v, "==", 0.0) | ~compare(variance, "<", center * center))
+    rare |= absent & ~compare(variance, "<=", 4.0)
     changes = (there | full) & ~rare
     narrow = _widen(_narrow(variance))
     store(builder, places[1], at, changes.choose(grown, n))
     store(builder, places[2], at, (changes & full).choose(moved, mean))
     store_singles(builder, places[3], at, changes.choose(narrow, v))
-    known = _compare(narrow, ">", 0.0)
+    known = compare(narrow, ">", 0.0)
     store(builder, places[5], at, (changes & known).choose(q * inverse, 0.0))
     store(builder, places[6], at, changes.choose(z, 0.0))
     number = builder.ctpop((full & there).bits)
@@ -357,7 +394,7 @@ def predict_lanes(typingctx: Any, vectors: Any, size: Any, table: Any, shift: An
                 totals[i % 2] = weights.times_plus(_pair(whole, z, i), totals[i % 2])
             offset = whole - z
             u = offset.times_plus(offset, v)
-            known = _compare(v, ">", 0.0)
+            known = compare(v, ">", 0.0)
             square = (u * u.times_plus(EPSILON, grown)).at_least(1e-36).at_most(1e36)
             # in single precision: root and divisions are what this waits for, and weights have no more digits
             first = known.choose(_widen(_narrow(whole) / _narrow(square).root()), 0.0)
@@ -396,7 +433,7 @@ def move_lanes(typingctx: Any, vectors: Any, size: Any, table: Any, shift: Any, 
             for place, values, amount in zip(places[:2], places[2:4], adds, strict=True):
                 old, value = load_singles(builder, place, at), load(builder, values, at)
                 new = (value * value).times_plus(amount, old)
-                store_singles(builder, place, at, _compare(new, "<", RANGE).choose(new, old))
+                store_singles(builder, place, at, compare(new, "<", RANGE).choose(new, old))
             first, second = (_narrow(load(builder, place, at)) for place in places[4:6])
             for i in range(EXPERTS):
                 place = builder.load(builder.gep(places[6], [builder.add(at, ir.Constant(_word, i))]))
