@@ -1,4 +1,4 @@
-"""Two workers against one, on the cores of this machine: ``python benchmarks/workers.py [--rows 2000000]``.
+"""Two workers against one, on the cores of this machine: ``python benchmarks/workers.py [--rows 3000000]``.
 
 Twenty classes over 50 dense columns, made on the workers; Dask's processes, one thread each. Both fits have the same
 plan and give the same model, to the bit. A first fit of few rows has everything compiled and imported.
@@ -54,7 +54,7 @@ def timed(workers: int, rows: int, partitions: int) -> tuple[float, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--rows", type=int, default=3_000_000)
     parser.add_argument("--partitions", type=int, default=8)
     parser.add_argument("--repeats", type=int, default=1, help="the fastest of so many counts")
     options = parser.parse_args()
