@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import itertools
 import math
 import time
 from pathlib import Path
@@ -21,11 +22,21 @@ import scipy.sparse as sp
 from sets import dense, read_sets, table, write
 
 from steelyard import Mixture, merge
+from steelyard.distributed import merge_mixture
 from steelyard.distributed.plan import plan_pass
 from steelyard.distributed.tasks import merge_tree
 
 SETS = ("a9a", "ijcnn1", "cadata", "covtype.libsvm.binary.scale", "reuters")
 SHARDS = (2, 8, 32, 128)
+
+
+def simulated() -> tuple[str, str, Any, np.ndarray]:
+    """Many dense columns that go together: nothing is harder to learn apart."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(40_000, 1)) + 0.5 * rng.normal(size=(40_000, 200))
+    margin = X @ rng.normal(size=200)
+    chance = 1.0 / (1.0 + np.exp(-2.0 * margin / margin.std()))
+    return "one factor, simulated", "classification", X, np.where(rng.random(40_000) < chance, 1.0, -1.0)
 
 
 def learn_in_shards(X: Any, y: np.ndarray, loss: str, shards: int) -> Mixture:
@@ -123,10 +134,16 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", default=None, help=f"names (default, with --data: {' '.join(SETS)})")
     parser.add_argument("--shards", nargs="+", type=int, default=SHARDS)
     parser.add_argument("--repeats", type=int, default=3, help="shuffles of every set")
+    parser.add_argument("--average", action="store_true", help="merge by plain averages of the experts of first order")
     parser.add_argument("--output", type=Path, default=Path("shards"))
     options = parser.parse_args()
+    if options.average:
+        merge_mixture._ALONE = 1e-300
     wanted = options.sets or (SETS if options.data else None)
-    sets = (each for each in read_sets(options.data, []) if wanted is None or each[0] in wanted)
+    sets = itertools.chain(
+        (each for each in read_sets(options.data, []) if wanted is None or each[0] in wanted),
+        [] if options.sets else [simulated()],
+    )
     counts = tuple(options.shards)
     found = quality(sets, counts, options.repeats)
     head = ["set", "rows x columns", *(f"{k} shards" for k in counts), *(f"bound, {k} shards" for k in counts)]
