@@ -135,6 +135,11 @@ def test_rounds_double_what_is_learned():
     assert [each.number for each in plan_pass([10**6])] == [0]  # one shard has nobody to wait for
 
 
+def test_neighbours_are_in_different_shards():
+    assert plan.groups_of([5] * 7, 3) == [[0, 3, 6], [1, 4], [2, 5]]
+    assert plan.groups_of([9, 0, 1, 1, 1], 2) == [[0], [2, 3, 4]]
+
+
 def test_shards_have_rows_enough_to_be_worth_it(monkeypatch):
     monkeypatch.undo()
     shards = [max(len(each.slices) for each in plan_pass(rows)) for rows in ([1000] * 100, [19_999], [10_000] * 300)]
@@ -310,11 +315,13 @@ def test_classes_that_are_not_everywhere(client, data):
     """Each partition has one class, and the one that classes= adds is nowhere."""
     X, _, _ = data
     y = np.repeat(["a", "b", "c", "d"], SIZES)
-    model = fit(OnlineClassifier(random_state=3), array(X), array(y))
+    with pytest.warns(UserWarning, match="the shards hold different labels: 67 % of a shard's rows"):
+        model = fit(OnlineClassifier(random_state=3), array(X), array(y))
     assert model.classes_.tolist() == ["a", "c", "d"]
     codes = np.searchsorted(model.classes_, y).astype(float)
     assert_same(model, *by_hand(model, X, codes, learner=model._new_learner(3)))
-    model = fit(OnlineClassifier(random_state=3), array(X), array(y), classes=["d", "c", "b", "a"])
+    with pytest.warns(UserWarning, match="Mix the rows of the partitions first"):
+        model = fit(OnlineClassifier(random_state=3), array(X), array(y), classes=["d", "c", "b", "a"])
     assert model.classes_.tolist() == ["a", "b", "c", "d"]
 
 

@@ -7,6 +7,7 @@ rates) and sums (what adds up over rows), with options kept apart from them.
 
 from __future__ import annotations
 
+import hashlib
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -65,6 +66,11 @@ class Progress(NamedTuple):
         return Progress((1.0 - share) * self.average + share * other.average, self.weight + other.weight)
 
 
+def origin_of(state: Any) -> str:
+    """A name for a learner and its copies, by what it has learned first."""
+    return hashlib.blake2b(state.sums.tobytes() + state.clocks.tobytes(), digest_size=8).hexdigest()
+
+
 class _Stopped(Exception):
     """A kernel came to a row that it cannot learn."""
 
@@ -93,6 +99,8 @@ class OnlineLearner:
         self.progress: Progress | None = None
         """Where it is set: the average loss of all rows before they were learned, kept up to date."""
         self._coef: Array | None = None
+        self._origin: str | None = None
+        """What tells this learner and its copies from others, for ``merge``; not in model files."""
 
     def __sizeof__(self) -> int:
         return object.__sizeof__(self) + sum(int(array.nbytes) for array in self.state or ())
@@ -136,8 +144,8 @@ class OnlineLearner:
         """What makes another learner like this one, beside the loss."""
         raise NotImplementedError
 
-    def _amount(self) -> float:
-        """The weight of all that was learned."""
+    def _rows(self) -> int:
+        """How many rows were learned."""
         raise NotImplementedError
 
     def certify(self, output: int = 0) -> Certificate:
@@ -186,6 +194,7 @@ class OnlineLearner:
             trace = Trace(prediction.reshape(shape), loss.reshape(shape), seen)
             progress = None if self.progress is None else self.progress.add(trace)
             self.state, self._coef, self.progress = state, None, progress
+            self._origin = origin_of(state) if self._origin is None else self._origin
         except BaseException as error:  # an interrupt, too, which arrives when the kernel is done
             try:
                 self._restore(known, snapshot)

@@ -39,7 +39,9 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--rates", type=int, default=25, metavar="N", help="rates between 1e-3 and 1e3 (default 25)")
     parser.add_argument("--repeats", type=int, default=10, metavar="N", help="shuffles (default 10)")
-    parser.add_argument("--jobs", type=int, default=-1, metavar="N", help="processes (default: one a core)")
+    parser.add_argument(
+        "--jobs", type=int, default=-1, metavar="N", help="processes (default: one a core; not with --cluster)"
+    )
     parser.add_argument(
         "--cluster",
         metavar="ADDRESS",

@@ -11,9 +11,9 @@ import numpy as np
 from steelyard.data.libsvm import LibsvmSource
 from steelyard.distributed import tasks
 from steelyard.distributed.files import FileSlice, common_columns, parts_of, scan_file
-from steelyard.distributed.found import Found, add_up, check_agreement
+from steelyard.distributed.found import Found, add_up, check_agreement, warn_of_unmixed
 from steelyard.distributed.inputs import file_paths, partitions
-from steelyard.distributed.plan import Piece, plan_pass
+from steelyard.distributed.plan import Piece, groups_of, plan_pass
 from steelyard.distributed.run import Run
 from steelyard.online import OnlineLearner, Progress
 from steelyard.progress import Report, progress_bar
@@ -40,8 +40,11 @@ def fit(
     """Fit an estimator on the workers of a Dask cluster, from scratch; see ``docs/many-machines.md``.
 
     Shards learn side by side and are merged again and again, so the model is not that of ``model.fit``. It depends on
-    the data, on their partitions and on ``shards``, and neither on the cluster nor on chance: workers that are lost on
-    the way are replaced, and the result is the same to the bit. Where this raises, the model is as it was.
+    the data, on their partitions, on ``shards`` and on ``random_state``, and not on the cluster: workers that are lost
+    on the way are replaced, and the result is the same to the bit. Where this raises, the model is as it was.
+
+    Every shard should hold rows of all kinds. Where labels differ between shards, as in data that are sorted by them,
+    the model is poor, and a warning says so.
 
     Parameters
     ----------
@@ -100,6 +103,7 @@ def fit(
 def _learn(run: Run, fitted: Any, data: _Arrays | _Files, shards: int | None, seeds: Sequence[int]) -> OnlineLearner:
     """All the rounds of all the passes."""
     learner, factors = fitted._begin(*add_up([(each.labels, each.mass) for each in data.found if each.rows]))
+    warn_of_unmixed(data.found, [[data.place(p) for p in group] for group in groups_of(data.rows, shards)])
     setup = run.literal(fitted), run.literal(factors)
     run.begin(sum(data.rows) * len(seeds))
     fitted.pass_losses_, first = [], Progress()
@@ -125,7 +129,10 @@ def _check_model(model: Any, classes: Any, shards: Any) -> None:
     from steelyard.estimators.classifier import OnlineClassifier
 
     if not isinstance(model, OnlineEstimator):
-        raise TypeError(f"model must be an OnlineClassifier or an OnlineRegressor, got {type(model).__name__}")
+        got = (
+            f"the class {model.__name__}: write {model.__name__}()" if isinstance(model, type) else type(model).__name__
+        )
+        raise TypeError(f"model must be an OnlineClassifier or an OnlineRegressor, got {got}")
     if classes is not None and not isinstance(model, OnlineClassifier):
         raise ValueError("classes are for an OnlineClassifier: a regression has none")
     whole = isinstance(shards, (int, np.integer)) and not isinstance(shards, bool)
@@ -146,6 +153,8 @@ def _client_of(client: Any) -> Any:
             "there is no Dask client: start one with dask.distributed.Client() for the cores of this machine, or "
             "Client('tcp://address:8786') for a cluster that runs, or give one as client="
         ) from None
+    if not hasattr(found, "asynchronous"):
+        raise TypeError(f"client must be a dask.distributed.Client, got {client!r}: write Client({client!r})")
     if found.asynchronous:
         raise ValueError("the Dask client is asynchronous, but fit waits for results: give one that is not")
     return found
@@ -187,6 +196,11 @@ class _Arrays:
         if first.feature_names is not None:
             fitted.feature_names_in_ = np.array(first.feature_names, dtype=object)
 
+    @staticmethod
+    def place(partition: int) -> int:
+        """Where a partition stands in ``found``."""
+        return partition
+
     def source(self, piece: Piece) -> Any:
         return self._run.call(tasks.cut, self._held[piece.partition], piece.start, piece.stop)
 
@@ -206,6 +220,10 @@ class _Files:
         self._paths, self._parts = paths, parts_of(self.found)
         self.rows = [part.rows for part in self._parts]
         fitted.n_features_in_ = self._columns[0]
+
+    def place(self, partition: int) -> int:
+        """Where a partition's file stands in ``found``."""
+        return self._parts[partition].file
 
     def source(self, piece: Piece) -> FileSlice:
         part = self._parts[piece.partition]

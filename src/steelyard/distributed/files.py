@@ -110,12 +110,17 @@ class FileSlice(Source):
         )
 
     def blocks(self) -> Iterator[Rows]:
+        before = self._start
         for rows in self._file.blocks():
             inside = cut_rows(rows, self._start, self._stop)
             if inside.y.size:
                 yield inside
-            if rows.before + rows.y.size >= self._stop:
+            before = rows.before + rows.y.size
+            if before >= self._stop:
                 return
+        raise ValueError(
+            f"{self.name} ends after {before} rows, and had {self._stop} or more: it was changed meanwhile"
+        )
 
     def place(self, row: int, column: int | None = None) -> str:
         return self._file.place(row, column)

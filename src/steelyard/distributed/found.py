@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -10,6 +11,9 @@ from numpy.typing import NDArray
 
 from steelyard.data.parts import Mark, Range
 from steelyard.losses import Array
+
+MOST_APART = 0.25
+"""How different the labels of shards may be: the total variation from all labels, averaged over the shards."""
 
 
 class Found(NamedTuple):
@@ -58,6 +62,29 @@ def check_agreement(found: Sequence[Found]) -> Found:
                 f"{first.labels.tolist()[0]!r}: make them all strings or all numbers"
             )
     return first
+
+
+def warn_of_unmixed(found: Sequence[Found], groups: Sequence[Sequence[int]]) -> None:
+    """Warn where shards, each of some partitions, hold other labels than the rest: they learn their own rows."""
+    if len(groups) < 2 or not found[groups[0][0]].labels.size:
+        return
+    labels, total = add_up([(found[p].labels, found[p].mass) for group in groups for p in group])
+    apart = 0.0
+    for group in groups:
+        mine, mass = add_up([(found[p].labels, found[p].mass) for p in group])
+        spread = np.zeros(labels.size)
+        spread[np.searchsorted(labels, mine)] = mass
+        if mass.sum() > 0.0 and total.sum() > 0.0:
+            apart += float(np.abs(spread / mass.sum() - total / total.sum()).sum()) / 2.0 / len(groups)
+    if apart > MOST_APART:
+        warnings.warn(
+            f"the shards hold different labels: {100 * apart:.0f} % of a shard's rows, on average, would have to "
+            "change theirs for it to be like all rows. Shards learn their own rows, so the model will be poor, and its "
+            "progressive loss too good. Mix the rows of the partitions first: see 'Rows must be mixed' in the "
+            "documentation of many machines",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def add_up(weighed: Sequence[tuple[NDArray[Any], Array]]) -> tuple[NDArray[Any], Array]:

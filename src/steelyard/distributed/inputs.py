@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 _TAKES = "steelyard.distributed.fit takes a Dask array, a Dask DataFrame or a list of LIBSVM files"
@@ -51,7 +52,9 @@ def _beside(X: Any, parts: list[Any], values: Any, name: str) -> list[Any]:
         if not _is_frame(X):
             raise ValueError(f"{name}={values!r} names a column, but X is a {_kind(X)}: only a frame has names")
         if values not in X.columns:
-            raise ValueError(f"{name}={values!r} is no column of X, which has {list(X.columns)}")
+            near = get_close_matches(values, map(str, X.columns), n=1)
+            shown = f"did you mean {near[0]!r}?" if near else f"it has {list(X.columns)[:10]}"
+            raise ValueError(f"{name}={values!r} is no column of X, which has {len(X.columns)}: {shown}")
         return [values] * len(parts)
     if not hasattr(values, "__dask_graph__"):
         raise TypeError(
@@ -66,6 +69,11 @@ def _beside(X: Any, parts: list[Any], values: Any, name: str) -> list[Any]:
             values = values.rechunk((X.chunks[0],))
         elif rows == rows and others == others:
             raise ValueError(f"X has {rows} rows, but {name} has {others}")
+    if _is_frame(X) and getattr(values, "name", None) in list(X.columns):
+        raise ValueError(
+            f"X still has the column {values.name!r}, which is {name}: it would be learned from. Give "
+            f"{name}={values.name!r}, which takes it out, or drop it from X"
+        )
     found = _delayed(values)
     if len(found) != len(parts):
         raise ValueError(f"X has {len(parts)} partitions, but {name} has {len(found)}: they must go together")

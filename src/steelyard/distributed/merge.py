@@ -16,9 +16,11 @@ import numpy as np
 
 from steelyard.losses import Array, CustomLoss
 from steelyard.mixture import Mixture
-from steelyard.online import OnlineLearner, Progress
+from steelyard.online import OnlineLearner, Progress, origin_of
 
 _Any = TypeVar("_Any")
+LEAST_WEIGHT = 1e-300
+"""That a learner counts with, if rounding has taken the weight of its rows."""
 
 
 def merge(learners: Sequence[_Any], start: _Any | None = None) -> _Any:
@@ -59,6 +61,8 @@ def merge(learners: Sequence[_Any], start: _Any | None = None) -> _Any:
     >>> whole.certify().rounds
     900
     """
+    if hasattr(learners, "learn") or hasattr(learners, "partial_fit"):
+        raise TypeError("give the learners in a list: merge([a, b], start=start)")
     each = list(learners)
     if not each:
         raise ValueError("there is nothing to merge: give the learners in a list")
@@ -82,12 +86,18 @@ def _merge_learners(each: list[Any], start: Any) -> Any:
     for number, learner in enumerate(each):
         if _check_grown(learner, base, number):
             grown.append(learner)
+    if base is None:
+        _check_apart(grown)
     result = copy.copy(each[0] if base is None else base)
     result.notes = copy.deepcopy(result.notes)
     result._coef = None
     result.progress = _merged_progress(each, base)
     if len(grown) > 1:
-        result.state = _merged_state(result, grown, base)
+        try:
+            result.state = _merged_state(result, grown, base)
+        except np.linalg.LinAlgError as error:
+            raise ValueError("what the learners know does not fit together: do all come from this start?") from error
+        result._origin = origin_of(result.state) if base is None else base._origin
         return result
     same = copy.deepcopy(grown[0] if grown else next((one for one in everyone if one.state is not None), result))
     same.notes, same.progress = result.notes, result.progress
@@ -133,22 +143,46 @@ def _difference(one: OnlineLearner, other: OnlineLearner) -> str:
 
 def _written(loss: Any) -> list[Any]:
     """A user's loss as it was written: copies that were sent to other processes are the same."""
-    return [getattr(each, "__code__", each) for each in vars(loss).values()]
+    return [_code(each) if callable(each) else each for each in vars(loss).values()]
+
+
+def _code(function: Any) -> Any:
+    cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
+    kept = [_code(each) if callable(each) else repr(each) for each in cells]
+    return getattr(function, "__code__", function), kept, repr(getattr(function, "__defaults__", None))
 
 
 def _check_grown(learner: Any, base: Any, number: int) -> bool:
-    """Whether a learner has learned anything since the start."""
+    """Whether a learner has learned anything since the start, which it must come from."""
+    if base is not None and learner is base:
+        raise ValueError(
+            f"learner {number} is the start itself: let copies of it learn (copy.deepcopy), and keep it as it was"
+        )
     if learner.state is None:
-        if base is not None and base._amount() > 0.0:
+        if base is not None and base._rows() > 0:
             raise ValueError(f"learner {number} has learned nothing: it does not come from this start, which has")
         return False
-    least = 0.0 if base is None else base._amount()
-    if learner._amount() < least:
+    least = 0 if base is None else base._rows()
+    if learner._rows() < least:
         raise ValueError(
-            f"learner {number} has learned a weight of {learner._amount():g}, and the start {least:g}: it does not "
-            "come from this start"
+            f"learner {number} has learned {learner._rows()} rows, and the start {least}: it does not come from this "
+            "start"
         )
-    return bool(learner._amount() > least)
+    if base is not None and None not in (learner._origin, base._origin) and learner._origin != base._origin:
+        raise ValueError(
+            f"learner {number} does not come from this start: give the learner that all of them are copies of"
+        )
+    return bool(learner._rows() > least)
+
+
+def _check_apart(grown: list[Any]) -> None:
+    """Without a start, copies of one learner would count its rows several times."""
+    known = [learner._origin for learner in grown if learner._origin is not None]
+    if len(set(known)) < len(known):
+        raise ValueError(
+            "some of the learners are copies of one that had learned before: its rows would count several times. Give "
+            "it as start="
+        )
 
 
 def _merged_progress(each: list[Any], base: Any) -> Progress | None:

@@ -31,8 +31,8 @@ BATCH_BYTES = 1 << 26
 class Held(Source):
     """Rows of a partition that are in memory; their labels may be text."""
 
-    def __init__(self, name: str, rows: Rows) -> None:
-        self.name, self._rows = name, rows
+    def __init__(self, name: str, rows: Rows, columns: tuple[str, ...] | None = None) -> None:
+        self.name, self._rows, self._columns = name, rows, columns
 
     def blocks(self) -> Iterator[Rows]:
         yield self._rows
@@ -41,7 +41,9 @@ class Held(Source):
         return self._rows
 
     def place(self, row: int, column: int | None = None) -> str:
-        return f"row {row}" if column is None else f"row {row}, column {column}"
+        if column is None:
+            return f"row {row}"
+        return f"row {row}, column {column if self._columns is None else repr(self._columns[column])}"
 
     def __sizeof__(self) -> int:
         block, y, weight, _ = self._rows  # workers decide by it what to keep in memory, and what to move
@@ -49,7 +51,7 @@ class Held(Source):
 
     def cut(self, start: int, stop: int) -> Held:
         """Some of the rows, which share their memory."""
-        return Held(self.name, cut_rows(self._rows, start, stop))
+        return Held(self.name, cut_rows(self._rows, start, stop), self._columns)
 
 
 def cut_rows(rows: Rows, start: int, stop: int) -> Rows:
@@ -83,14 +85,14 @@ def load(number: int, model: OnlineEstimator, X: Any, y: Any, weight: Any) -> Lo
     with _told_of(name):
         X, y = probe._validate(X, y, reset=True)
         block = as_block(X)
-        source = Held(name, Rows(block, y, np.ones(rows), 0))
+        names = tuple(probe.feature_names_in_) if hasattr(probe, "feature_names_in_") else None
+        source = Held(name, Rows(block, y, np.ones(rows), 0), names)
         with told_of(source):
             check_finite(block)
             weight = check_weights(weight, rows)
             labels, mass = probe._weigh_labels(y, weight)
-    names = tuple(probe.feature_names_in_) if hasattr(probe, "feature_names_in_") else None
     found = Found(name, rows, block.n_features, names, block.dense, labels, mass)
-    return Loaded(Held(name, Rows(block, y, weight, 0)), found)
+    return Loaded(Held(name, Rows(block, y, weight, 0), names), found)
 
 
 @contextmanager
@@ -98,7 +100,7 @@ def _told_of(name: str) -> Iterator[None]:
     """What is wrong with a partition, with its name before."""
     try:
         yield
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         message = str(error)
         raise ValueError(message if message.startswith(name) else f"{name}: {message}") from None
 

@@ -129,6 +129,7 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
                         f"y has the text {str(value)!r} in row {row}: targets of a regression must be numbers. For "
                         "classes, use OnlineClassifier"
                     )
+        refuse_missing(y)
         options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C", "ensure_all_finite": False}
         try:
             return validate_data(self, X, y, reset=reset, **options, **checks)
@@ -240,6 +241,18 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def refuse_missing(y: Any) -> None:
+    """Labels that are not there, as None or pandas' NA, have no order among the others."""
+    values = np.asarray(y) if getattr(y, "dtype", None) is not None else None
+    if values is None or values.dtype.kind != "O":
+        return
+    for row, value in enumerate(values.ravel()):
+        if value is None or type(value).__name__ in ("NAType", "NaTType"):
+            raise ValueError(
+                f"y has no label in row {row}, but {value!r}: leave such rows out, for example with dropna"
+            )
 
 
 def refuse_no_weight(weight: Array) -> Array:
