@@ -420,6 +420,7 @@ def test_what_does_not_fit_is_refused_in_a_sentence():
         merge([late, made], start=late)
     with pytest.raises(ValueError, match="learner 0 does not come from this start: give the learner that all"):
         merge([made], start=early)
+    late.learn(X[:5], y[:5])
     with pytest.raises(ValueError, match="copies of one that had learned before: its rows would count several times"):
         merge([made, late])
     with pytest.raises(TypeError, match="give the learners in a list"):

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from steelyard.certificate import Certificate
 
 MOST_OUTPUTS = 1_000_000
+_SAMPLE = 512  # numbers of the first rows that name a learner
 _Self = TypeVar("_Self", bound="OnlineLearner")
 
 
@@ -66,9 +67,16 @@ class Progress(NamedTuple):
         return Progress((1.0 - share) * self.average + share * other.average, self.weight + other.weight)
 
 
-def origin_of(state: Any) -> str:
-    """A name for a learner and its copies, by what it has learned first."""
-    return hashlib.blake2b(state.sums.tobytes() + state.clocks.tobytes(), digest_size=8).hexdigest()
+class Origin(NamedTuple):
+    """What tells a learner and its copies from others: the first rows that it has learned, and how many they were."""
+
+    name: str
+    rows: int
+
+
+def _origin_of(state: Any, block: Block, y: Array) -> str:
+    parts = (state.sums, state.clocks, *(array[:_SAMPLE] for array in (block.data, block.indices, y)))
+    return hashlib.blake2b(b"".join(part.tobytes() for part in parts), digest_size=8).hexdigest()
 
 
 class _Stopped(Exception):
@@ -99,7 +107,7 @@ class OnlineLearner:
         self.progress: Progress | None = None
         """Where it is set: the average loss of all rows before they were learned, kept up to date."""
         self._coef: Array | None = None
-        self._origin: str | None = None
+        self._origin: Origin | None = None
         """What tells this learner and its copies from others, for ``merge``; not in model files."""
 
     def __sizeof__(self) -> int:
@@ -194,7 +202,8 @@ class OnlineLearner:
             trace = Trace(prediction.reshape(shape), loss.reshape(shape), seen)
             progress = None if self.progress is None else self.progress.add(trace)
             self.state, self._coef, self.progress = state, None, progress
-            self._origin = origin_of(state) if self._origin is None else self._origin
+            if self._origin is None:
+                self._origin = Origin(_origin_of(state, block, y), self._rows())
         except BaseException as error:  # an interrupt, too, which arrives when the kernel is done
             try:
                 self._restore(known, snapshot)

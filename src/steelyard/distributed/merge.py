@@ -9,6 +9,7 @@ A merge of merges is the merge of all, to rounding, and the order does not matte
 from __future__ import annotations
 
 import copy
+import hashlib
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -16,7 +17,7 @@ import numpy as np
 
 from steelyard.losses import Array, CustomLoss
 from steelyard.mixture import Mixture
-from steelyard.online import OnlineLearner, Progress, origin_of
+from steelyard.online import OnlineLearner, Origin, Progress
 
 _Any = TypeVar("_Any")
 LEAST_WEIGHT = 1e-300
@@ -97,7 +98,7 @@ def _merge_learners(each: list[Any], start: Any) -> Any:
             result.state = _merged_state(result, grown, base)
         except np.linalg.LinAlgError as error:
             raise ValueError("what the learners know does not fit together: do all come from this start?") from error
-        result._origin = origin_of(result.state) if base is None else base._origin
+        result._origin = _merged_origin(result, grown) if base is None else base._origin
         return result
     same = copy.deepcopy(grown[0] if grown else next((one for one in everyone if one.state is not None), result))
     same.notes, same.progress = result.notes, result.progress
@@ -178,11 +179,19 @@ def _check_grown(learner: Any, base: Any, number: int) -> bool:
 def _check_apart(grown: list[Any]) -> None:
     """Without a start, copies of one learner would count its rows several times."""
     known = [learner._origin for learner in grown if learner._origin is not None]
-    if len(set(known)) < len(known):
+    gone_on = [each._origin for each in grown if each._origin is not None and each._rows() > each._origin.rows]
+    if any(known.count(origin) > 1 for origin in gone_on):
         raise ValueError(
             "some of the learners are copies of one that had learned before: its rows would count several times. Give "
             "it as start="
         )
+
+
+def _merged_origin(result: Any, grown: list[Any]) -> Origin | None:
+    names = sorted(learner._origin.name for learner in grown if learner._origin is not None)
+    if len(names) < len(grown):
+        return None
+    return Origin(hashlib.blake2b("".join(names).encode(), digest_size=8).hexdigest(), result._rows())
 
 
 def _merged_progress(each: list[Any], base: Any) -> Progress | None:
