@@ -30,7 +30,7 @@ from sets import WIDE, dense, read_sets, table, write
 from sklearn.linear_model import SGDClassifier, SGDRegressor
 
 from steelyard import Bank, Mixture, hindsight
-from steelyard.cli.common import progress_bar
+from steelyard.progress import progress_bar
 
 OURS, OURS_SHORT = "steelyard", "steelyard on River's rows"
 UPDATES = ("iwa", "proximal", "aprox", "linearized")

@@ -26,8 +26,8 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from steelyard import OnlineClassifier, OnlineRegressor
-from steelyard.cli.common import progress_bar
 from steelyard.data.datasets import find, load_file
+from steelyard.progress import progress_bar
 
 OURS, SGD, OFFLINE = "steelyard", "SGD", "offline"
 CLOSE = 0.01

@@ -36,7 +36,7 @@ FLOORS = [
     ["data"],
     ["compiled"],
     ["kernels"],
-    ["losses", "updates", "regularizers"],
+    ["losses", "updates", "regularizers", "progress"],
 ]
 UPWARDS = {
     ("updates", "kernels"): "a loss is evaluated by its compiled step",
@@ -109,7 +109,7 @@ def test_the_core_and_the_shell_import_nothing_heavy_at_the_top():
         }
         assert "sklearn" not in tops or relative.startswith("estimators/")
         assert "matplotlib" not in tops or relative == "experiments/plots.py"
-        assert not tops & {"scipy", "joblib", "rich"}
+        assert not tops & {"scipy", "joblib", "rich", "dask", "distributed"}
         assert "numba" not in tops or relative.startswith("kernels/")
         assert "llvmlite" not in tops or relative.startswith("kernels/") or relative == "compiled/loader.py"
 

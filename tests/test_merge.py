@@ -249,6 +249,55 @@ def test_a_feature_of_one_shard_is_not_thinned_by_the_others():
     assert merge(each).coef_[2] > 0.5 * each[3].coef_[2]
 
 
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_means_that_move_after_the_start_do_no_harm(loss):
+    """Rows sorted by a column: its mean moves all the time, and what the start knew is in another mean's terms."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(loc=20.0, size=(7000, 10))
+        X[:5000] = X[:5000][np.argsort(X[:5000, 0])]
+        y = (X - 20.0) @ rng.normal(size=10) + 0.3 * rng.normal(size=7000)
+        y = y if loss == "squared" else np.sign(y)
+        start = Mixture(loss)
+        start.learn(X[:1000], y[:1000])
+        each = [copy.deepcopy(start) for _ in range(4)]
+        for k, learner in enumerate(each):
+            learner.learn(X[1000 + k : 5000 : 4], y[1000 + k : 5000 : 4])
+        whole = merge(each, start=start)
+        lost = [float(m.loss.value(m.predict(X[5000:]), y[5000:]).mean()) for m in (whole, *each)]
+        assert lost[0] <= max(lost[1:])
+        chain = each[0]
+        for learner in each[1:]:
+            chain = merge([chain, learner], start=start)
+        close(whole, chain, X, 1e-5)
+
+
+def test_a_small_start_and_many_columns():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 30))
+    y = X @ rng.normal(size=30) + 0.3 * rng.normal(size=3000)
+    w = rng.exponential(size=3000)
+    start = Mixture("squared")
+    start.learn(X[:50], y[:50], w[:50])
+    each = shards(start, X[:850], y[:850], w[:850], 8, 50)
+    whole = merge(each, start=start)
+    lost = [float(((m.predict(X[1000:]) - y[1000:]) ** 2).mean()) for m in (whole, *each)]
+    assert lost[0] < min(lost[1:])
+    nested = merge([merge(each[:3], start=start), merge(each[3:], start=start)], start=start)
+    close(whole, nested, X, 1e-5)
+
+
+@pytest.mark.parametrize("options", [{}, {"center": "origin"}, {"schedule": "constant", "eta0": 0.1}])
+def test_a_model_is_the_average_whatever_the_largest_values_are(options):
+    rng = np.random.default_rng(0)
+    X = rng.standard_t(3, size=(4000, 10))
+    y = X @ rng.normal(size=10) + 0.05 * rng.normal(size=4000)
+    each = [Learner("squared", **options) for _ in range(8)]
+    for k, learner in enumerate(each):
+        learner.learn(X[k::8], y[k::8])
+    np.testing.assert_allclose(merge(each).coef_, np.mean([one.coef_ for one in each], axis=0), rtol=1e-9)
+
+
 def test_labels_of_any_unit_merge_without_a_start():
     X, y, _ = data(loss="squared")
     each = []
@@ -279,9 +328,8 @@ def test_centers_that_one_shard_has_dropped():
     assert [one.certify().center[0] != 0.0 for one in each] == [True, False]
     whole = merge(each, start=start)
     assert whole.certify().center[0] == 0.0
-    p = whole.predict(X)
-    between = np.sort([one.predict(X) for one in each], axis=0)
-    assert np.corrcoef(p, between.mean(axis=0))[0, 1] > 0.95
+    lost = [np.logaddexp(0.0, -y * model.predict(X)).mean() for model in (whole, *each)]
+    assert lost[0] < max(lost[1:])
     whole.learn(X, y)
     assert np.isfinite(whole.coef_).all()
 
@@ -366,10 +414,17 @@ def test_what_does_not_fit_is_refused_in_a_sentence():
         merge([made, made], start=other("logistic", eta0=3.0))
     early, late = Learner("logistic"), copy.deepcopy(made)
     early.learn(X[:10], y[:10])
-    with pytest.raises(
-        ValueError, match="learner 0 has learned a weight of 10, and the start 600: it does not come from"
-    ):
+    with pytest.raises(ValueError, match="learner 0 has learned 10 rows, and the start 600: it does not come from"):
         merge([early], start=late)
+    with pytest.raises(ValueError, match="learner 0 is the start itself: let copies of it learn"):
+        merge([late, made], start=late)
+    with pytest.raises(ValueError, match="learner 0 does not come from this start: give the learner that all"):
+        merge([made], start=early)
+    late.learn(X[:5], y[:5])
+    with pytest.raises(ValueError, match="copies of one that had learned before: its rows would count several times"):
+        merge([made, late])
+    with pytest.raises(TypeError, match="give the learners in a list"):
+        merge(made, early)
     with pytest.raises(ValueError, match="learner 0 has learned nothing"):
         merge([Learner("logistic")], start=late)
 
@@ -386,7 +441,49 @@ def test_losses_with_parameters_and_custom_losses():
     learners = [Learner(mine, metric="scalar", eta0=1e-3) for _ in range(2)]
     for k, learner in enumerate(learners):
         learner.learn(X[k::2], y[k::2])
-    assert merge(learners).certify is not None
+    learners[1].loss = copy.copy(mine)  # as it is after a way through another process
+    whole = merge(learners)
+    assert whole.state.sums[0, 0] == 600
+    other = Learner(CustomLoss(lambda p, y: (p - y) ** 2, lambda p, y: 2.0 * (p - y)), metric="scalar", eta0=1e-3)
+    other.learn(X, y)
+    with pytest.raises(ValueError, match="their custom losses are not the same"):
+        merge([learners[0], other])
+
+
+def test_losses_of_other_constants_are_others():
+    def make(scale):
+        def value(p, y):
+            return scale * (p - y) ** 2
+
+        def slope(p, y):
+            return 2.0 * scale * (p - y)
+
+        learner = Learner(CustomLoss(value, slope), metric="scalar", eta0=1e-3)
+        learner.learn([[1.0], [2.0]], [1.0, scale])
+        return learner
+
+    assert merge([make(0.1), make(0.1 + 0.0)][:1]).state is not None
+    with pytest.raises(ValueError, match="their custom losses are not the same"):
+        merge([make(0.1), make(5.0)])
+
+
+def test_rows_whose_weight_is_lost_to_rounding_are_merged():
+    start = Learner("logistic", certificate=True)
+    start.learn([[1.0, 2.0]], [1.0], [1e17])
+    each = [copy.deepcopy(start) for _ in range(2)]
+    for learner in each:
+        learner.learn(np.eye(2), [1.0, -1.0])
+    assert merge(each, start=start).certify().rounds == 5
+
+
+def test_weights_of_hundreds_of_orders_of_magnitude():
+    rng = np.random.default_rng(0)
+    start = Mixture("squared")
+    start.learn(rng.normal(size=(5, 2)), rng.normal(size=5), np.full(5, 1e-200))
+    each = [copy.deepcopy(start) for _ in range(2)]
+    for learner in each:
+        learner.learn(rng.normal(size=(20, 2)), rng.normal(size=20), np.full(20, 1e150))
+    assert np.isfinite(merge(each, start=start).coef_).all()
 
 
 def test_nothing_learned_merges_to_nothing_learned():

@@ -20,7 +20,8 @@ from steelyard.kernels import layout
 from steelyard.kernels.compile import jit
 from steelyard.kernels.second import _way
 from steelyard.kernels.steps.lanes import decay_lanes, exp_lanes
-from steelyard.kernels.steps.logistic import logistic_sixteen_gap
+from steelyard.kernels.steps.logistic import logistic_lanes, logistic_sixteen_gap
+from steelyard.kernels.vectors import put_lanes, take_lanes
 from steelyard.mixture import RATES
 
 LOSSES = ["logistic", "squared", "hinge", "squared_hinge", "exponential", "logarithmic", "hellinger"]
@@ -76,6 +77,61 @@ def test_vectors_have_the_digits_of_scalars():
         np.testing.assert_allclose(got, want, rtol=digits)
     np.testing.assert_allclose(gap, expected[3], rtol=1e-7, atol=1e-13)
     assert (gap >= 0.0).all()
+
+
+@jit
+def _there_and_back(offsets, doubles, singles, table, shift):
+    n, mean, inverse = doubles[:2400], doubles[2400:4800], doubles[4800:]
+    v, grown, curve = singles[:2400], singles[2400:4800], singles[4800:]
+    for e in range(np.uint64(0), np.uint64(2200), np.uint64(8)):
+        take_lanes((offsets, n, mean, v, inverse, grown, curve), e, table, shift)
+    for e in range(2200):
+        v[e] += np.float32(1.0)
+    put_lanes((offsets, n, mean, v, grown, curve), 2200, table, shift)
+
+
+def test_statistics_come_into_vectors_and_back():
+    rng = np.random.default_rng(0)
+    records = rng.normal(size=(2200, 16)).astype(np.float32)
+    records[:, 11] = np.arange(-1100, 1100)
+    before, offsets = records.copy(), np.uint64(16) * rng.permutation(2200).astype(np.uint64)
+    doubles, singles = np.empty(7200), np.empty(7200, np.float32)
+    _there_and_back(np.append(offsets, offsets[:200]), doubles, singles, records.reshape(-1), np.uint64(8))
+    order = offsets.astype(int) // 16
+    wide = before.view(np.float64)[order]
+    np.testing.assert_array_equal(doubles[:2200], wide[:, 6])
+    np.testing.assert_array_equal(doubles[2400:4600], wide[:, 7])
+    np.testing.assert_array_equal(doubles[4800:7000], np.ldexp(1.0, np.minimum(1100 - order, 1023)))
+    np.testing.assert_array_equal(singles[2400:4600], before[order, 8])
+    np.testing.assert_array_equal(singles[4800:7000], before[order, 9])
+    before[:, 10] += np.float32(1.0)
+    np.testing.assert_array_equal(records, before)
+
+
+@jit
+def _steps_of_eight(p, y, a, value, slope, likely, ratio):
+    right = True
+    for i in range(0, p.size, 8):
+        e = i + 8
+        right &= logistic_lanes(p[i:e], y, a[i:e], value[i:e], slope[i:e], likely[i:e], ratio[i:e])
+    return right
+
+
+@pytest.mark.parametrize("label", [-1.0, 1.0])
+@pytest.mark.parametrize("longest", [-0.5, 8.0])  # all of them short, or some long
+def test_eight_steps_have_the_digits_of_weights(label, longest):
+    from steelyard.updates import evaluate
+
+    rng = np.random.default_rng(0)
+    p, a = label * rng.uniform(-10, 30, 8000), 10.0 ** rng.uniform(-9, longest, 8000)
+    value, slope, likely, ratio = np.empty((4, 8000))
+    assert _steps_of_eight(p, label, a, value, slope, likely, ratio)
+    expected = evaluate(steelyard.get_loss("logistic"), "iwa", p, np.full(8000, label), a)
+    np.testing.assert_allclose(value, expected[0], rtol=2e-15)
+    np.testing.assert_allclose(slope, expected[1], rtol=1e-15)
+    np.testing.assert_allclose(likely, 1.0 / (1.0 + np.exp(-label * p)), rtol=1e-14)
+    np.testing.assert_allclose(ratio, expected[2] / expected[1], rtol=1e-6 if longest > 0.0 else 1e-11)
+    assert not _steps_of_eight(31.0 + 0.0 * p, label, a, value, slope, likely, ratio)
 
 
 # ------------------------------------------------------------------------------------------ a plain twin
@@ -489,6 +545,25 @@ def test_one_vs_rest_is_a_mixture_for_each_class():
         alone = one.learn(X[order], np.where(y[order] == k, 1.0, -1.0))
         np.testing.assert_allclose(trace.prediction[:, k], alone.prediction, rtol=1e-9, atol=1e-12)
         assert [expert.weight for expert in many.bank(k)] == pytest.approx([expert.weight for expert in one.bank()])
+
+
+def test_classes_of_sparse_rows_whose_units_grow_and_centers_are_missing():
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(300, 110)), rng.integers(0, 3, 300)
+    X[:, 0] = (5.0 + 0.1 * X[:, 0]) * (rng.random(300) < 0.9)
+    X[:, 1] *= np.exp2(np.arange(300) // 10)
+    X[:, 5:] *= rng.random((300, 105)) < 0.2
+    X = sp.csr_matrix(X)
+    many = Mixture("logistic", n_outputs=3)
+    many.learn(X, y)
+    records = many.state.table.reshape(111, -1)
+    for k in range(3):
+        one = Mixture("logistic")
+        one.learn(X, np.where(y == k, 1.0, -1.0))
+        alone = one.state.table.reshape(111, -1)
+        np.testing.assert_allclose(records[:, 8 * k : 8 * k + 8], alone[:, :8], rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(records[:, 24 + 2 * k : 26 + 2 * k], alone[:, 8:10], rtol=1e-6)
+        np.testing.assert_array_equal(records[:, 30:36], alone[:, 10:16])
 
 
 def test_the_bank_of_an_estimator():

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-HEAVY = ("numba", "sklearn", "matplotlib", "scipy", "rich", "llvmlite")
+HEAVY = ("numba", "sklearn", "matplotlib", "scipy", "rich", "llvmlite", "dask", "distributed")
 LEARN = """
 import numpy as np, steelyard
 X, y = np.eye(3), np.array([1.0, -1.0, 1.0])
@@ -36,6 +36,7 @@ def run(code, **environment):
 def test_importing_and_asking_for_help_load_nothing_heavy():
     report = f"; print(sorted(set({HEAVY!r}) & set(sys.modules)))"
     assert run("import sys, steelyard" + report).stdout == "[]\n"
+    assert run("import sys, steelyard.distributed" + report).stdout == "[]\n"
     assert run("import sys, steelyard.cli" + report).stdout == "[]\n"
 
 

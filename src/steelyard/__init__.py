@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.2.0.dev0"
 
 if TYPE_CHECKING:
+    from steelyard import distributed as distributed
     from steelyard import losses as losses
     from steelyard.bank import Bank as Bank
     from steelyard.certificate import Certificate as Certificate
@@ -68,12 +69,12 @@ _HOME = {
     "sweep": "experiments.sweep",
 }
 
-__all__ = [*sorted(_HOME), "__version__", "losses"]
+__all__ = [*sorted(_HOME), "__version__", "distributed", "losses"]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "losses":
-        return importlib.import_module("steelyard.losses")
+    if name in ("distributed", "losses"):
+        return importlib.import_module(f"steelyard.{name}")
     if name in _HOME:
         return getattr(importlib.import_module(f"steelyard.{_HOME[name]}"), name)
     raise AttributeError(f"module 'steelyard' has no attribute {name!r}")

@@ -161,7 +161,8 @@ class Certificate:
 
         ``total_loss`` is the summed loss, h*loss, of any one model, over the rows that the certificate is about: what
         one pass of evaluation gives, for a merged model for example. The certificate itself speaks of the predictions
-        that were made while learning.
+        that were made while learning. A gap below zero means that the model is a larger one, or that ``total_loss`` is
+        not the sum over those rows (the mean, for example).
         """
         return _or_infinite(float(total_loss) - self.best_loss_lower_bound(radius, scaled=scaled))
 

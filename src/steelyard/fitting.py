@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -58,19 +58,23 @@ def targets(y: Array, classes: Array | None, loss: Loss) -> Array:
     return 2.0 * codes - 1.0 if classes.size == 2 else codes.astype(np.float64)
 
 
+def pass_seeds(random: np.random.RandomState, passes: int) -> list[int]:
+    """What decides the order of rows in each of the passes."""
+    return [int(random.randint(np.iinfo(np.int32).max)) for _ in range(passes)]
+
+
 def learn_passes(
     learner: OnlineLearner,
     block: Block,
     y: Array,
     weight: Array,
     *,
-    passes: int,
-    shuffle: bool,
-    random: np.random.RandomState,
+    seeds: Iterable[int | Sequence[int]],
+    shuffle: bool = True,
     factor: Array | None = None,
 ) -> Iterator[Trace]:
-    """Learn the rows ``passes`` times, each pass in an order of its own that depends on the rows and not on their
-    places; yields what each pass saw. The learner is to be thrown away if this raises.
+    """Learn the rows once for each seed, in an order that depends on the seed and the rows and not on their places;
+    yields what each pass saw. The learner is to be thrown away if this raises.
 
     ``factor`` multiplies the weights, the same for equal rows: it makes their visits heavier, and not more.
     """
@@ -80,10 +84,10 @@ def learn_passes(
         groups = group_equal_rows(block, y, weight, neighbours=not shuffle)
     elif not learner.inspects_indices:
         block = inspected(block)
-    for _ in range(passes):
+    for seed in seeds:
         order, counted = None, weight
         if groups is not None and shuffle:
-            order, counted = shuffled_visits(groups, len(y), int(random.randint(np.iinfo(np.int32).max)))
+            order, counted = shuffled_visits(groups, len(y), seed)
         elif groups is not None:
             order, counted = visits_in_order(groups, len(y))
         if factor is not None:

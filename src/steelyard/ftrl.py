@@ -104,8 +104,8 @@ class Ftrl(OnlineLearner):
         if self._kernel == "learn_plain":
             self._kernel, self.inspects_indices = "learn", False
 
-    def _amount(self) -> float:
-        return float(self._learned().clocks[0, layout.WEIGHT])
+    def _rows(self) -> int:
+        return int(self._learned().sums[0, layout.ROWS])
 
     def _snapshot(self, block: Block, state: Any) -> Snapshot | Journal:
         # where the ball binds, all weights may be rescaled; a matrix moves those of features that a row does not have

@@ -232,8 +232,8 @@ class Mixture(OnlineLearner):
                 )
                 return
 
-    def _amount(self) -> float:
-        return float(self._learned().clocks[layout.MIX_SEEN])
+    def _rows(self) -> int:
+        return int(self._learned().clocks[layout.MIX_ROWS])
 
     def _options(self) -> dict[str, Any]:
         return {"fit_intercept": self.fit_intercept, "n_outputs": self.n_outputs}

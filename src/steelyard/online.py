@@ -7,6 +7,7 @@ rates) and sums (what adds up over rows), with options kept apart from them.
 
 from __future__ import annotations
 
+import hashlib
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from steelyard.certificate import Certificate
 
 MOST_OUTPUTS = 1_000_000
+_SAMPLE = 512  # numbers of the first rows that name a learner
 _Self = TypeVar("_Self", bound="OnlineLearner")
 
 
@@ -56,11 +58,26 @@ class Progress(NamedTuple):
 
     def add(self, trace: Trace) -> Progress:
         """The same with what a call of ``learn`` saw."""
-        new = float(trace.weight.sum())
-        if not new > 0.0 or not self.weight > 0.0:
-            return Progress(trace.average_loss, new) if new > 0.0 else self
-        share = new / (self.weight + new)
-        return Progress((1.0 - share) * self.average + share * trace.average_loss, self.weight + new)
+        return self.join(Progress(trace.average_loss, float(trace.weight.sum())))
+
+    def join(self, other: Progress) -> Progress:
+        """The average of both, each by its weight."""
+        if not other.weight > 0.0 or not self.weight > 0.0:
+            return other if other.weight > 0.0 else self
+        share = other.weight / (self.weight + other.weight)
+        return Progress((1.0 - share) * self.average + share * other.average, self.weight + other.weight)
+
+
+class Origin(NamedTuple):
+    """What tells a learner and its copies from others: the first rows that it has learned, and how many they were."""
+
+    name: str
+    rows: int
+
+
+def _origin_of(state: Any, block: Block, y: Array) -> str:
+    parts = (state.sums, state.clocks, *(array[:_SAMPLE] for array in (block.data, block.indices, y)))
+    return hashlib.blake2b(b"".join(part.tobytes() for part in parts), digest_size=8).hexdigest()
 
 
 class _Stopped(Exception):
@@ -91,6 +108,11 @@ class OnlineLearner:
         self.progress: Progress | None = None
         """Where it is set: the average loss of all rows before they were learned, kept up to date."""
         self._coef: Array | None = None
+        self._origin: Origin | None = None
+        """What tells this learner and its copies from others, for ``merge``; not in model files."""
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + sum(int(array.nbytes) for array in self.state or ())
 
     # ------------------------------------------------------------------------- what each kind of learner says itself
 
@@ -131,8 +153,8 @@ class OnlineLearner:
         """What makes another learner like this one, beside the loss."""
         raise NotImplementedError
 
-    def _amount(self) -> float:
-        """The weight of all that was learned."""
+    def _rows(self) -> int:
+        """How many rows were learned."""
         raise NotImplementedError
 
     def certify(self, output: int = 0) -> Certificate:
@@ -181,6 +203,8 @@ class OnlineLearner:
             trace = Trace(prediction.reshape(shape), loss.reshape(shape), seen)
             progress = None if self.progress is None else self.progress.add(trace)
             self.state, self._coef, self.progress = state, None, progress
+            if self._origin is None:
+                self._origin = Origin(_origin_of(state, block, y), self._rows())
         except BaseException as error:  # an interrupt, too, which arrives when the kernel is done
             try:
                 self._restore(known, snapshot)

@@ -6,7 +6,8 @@ import argparse
 import os
 from typing import TYPE_CHECKING, Any
 
-from steelyard.cli.common import check_least, input_path, progress_bar, told_of
+from steelyard.cli.common import check_least, input_path
+from steelyard.progress import progress_bar
 
 if TYPE_CHECKING:
     from steelyard.data.source import Extent, Source
@@ -107,7 +108,8 @@ def _learn_whole(
     """All the passes over rows in memory, shuffled; returns the average loss of each."""
     import numpy as np
 
-    from steelyard.fitting import learn_passes, targets
+    from steelyard.data.source import told_of
+    from steelyard.fitting import learn_passes, pass_seeds, targets
 
     with told_of(source):
         traces = learn_passes(
@@ -115,9 +117,7 @@ def _learn_whole(
             rows.block,
             targets(rows.y, classes, learner.loss),
             rows.weight,
-            passes=options.passes,
-            shuffle=True,
-            random=np.random.RandomState(options.seed),
+            seeds=pass_seeds(np.random.RandomState(options.seed), options.passes),
         )
         return [trace.average_loss for trace in traces]
 
@@ -126,6 +126,7 @@ def _learn_stream(
     learner: OnlineLearner, source: Source, extent: Extent, classes: Array | None, options: argparse.Namespace
 ) -> list[float]:
     """All the passes over a file, block by block."""
+    from steelyard.data.source import told_of
     from steelyard.fitting import targets
     from steelyard.online import Progress
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from steelyard.cli.common import check_folder, check_least, progress_bar
+from steelyard.cli.common import check_folder, check_least
+from steelyard.progress import progress_bar
 from steelyard.regularizers import SCHEDULES
+
+_PATIENCE = 10.0  # seconds to wait for a scheduler
 
 
 def add_parser(commands: Any) -> None:
@@ -34,7 +39,14 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--rates", type=int, default=25, metavar="N", help="rates between 1e-3 and 1e3 (default 25)")
     parser.add_argument("--repeats", type=int, default=10, metavar="N", help="shuffles (default 10)")
-    parser.add_argument("--jobs", type=int, default=-1, metavar="N", help="processes (default: one a core)")
+    parser.add_argument(
+        "--jobs", type=int, default=-1, metavar="N", help="processes (default: one a core; not with --cluster)"
+    )
+    parser.add_argument(
+        "--cluster",
+        metavar="ADDRESS",
+        help="run on the Dask cluster whose scheduler has this address, such as tcp://host:8786, on all of its cores",
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the shuffles (default 0)")
     parser.add_argument("--output", default="paper", metavar="DIR", help="where the results go (default: paper)")
     parser.set_defaults(run=run, interrupted="what was finished is kept, and the same command goes on from there")
@@ -57,10 +69,30 @@ def run(options: argparse.Namespace) -> int:
     from steelyard.experiments import report  # before the work: it needs matplotlib, which may be missing
 
     runs = [settings, *(paper.readings(settings) if options.readings else ())]
-    with progress_bar() as progress:
+    with _cluster(options.cluster), progress_bar() as progress:
         results, *others = paper.run_all(
             names, runs, options.output, data=options.data, n_jobs=options.jobs, progress=progress
         )
     claims = report.write(options.output, results, settings, report.source_of(names), others)
     print(f"{options.schedule} schedule: {report.summary(claims)}. The page: {options.output}/index.html")
     return 0
+
+
+@contextmanager
+def _cluster(address: str | None) -> Iterator[None]:
+    """Let joblib run its jobs on a Dask cluster, if there is one."""
+    if address is None:
+        yield
+        return
+    import joblib
+
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ImportError("--cluster needs Dask: pip install 'steelyard[distributed]'") from None
+    try:
+        client = Client(address, timeout=_PATIENCE)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"--cluster {address}: there is no Dask scheduler ({error})") from None
+    with client, joblib.parallel_config("dask"):
+        yield

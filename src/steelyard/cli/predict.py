@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from steelyard.cli.common import input_path, told_of
+from steelyard.cli.common import input_path
 
 if TYPE_CHECKING:
     from steelyard.online import OnlineLearner
@@ -31,6 +31,7 @@ def run(options: argparse.Namespace) -> int:
 
     from steelyard.data.checks import check_finite
     from steelyard.data.libsvm import LibsvmSource
+    from steelyard.data.source import told_of
     from steelyard.modelfile import load
 
     learner = load(options.model)

@@ -7,6 +7,7 @@ Values are looked at in ``checks``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -119,6 +120,23 @@ def _sparse_block(X: Any) -> Block:
         indices = indices.astype(np.int64)  # as unsigned numbers of 32 bits, negative ones would be in range
     unsigned = indices.view(f"u{indices.dtype.itemsize}")  # negative indices become huge ones
     return Block(np.ascontiguousarray(data), unsigned, indptr.astype(np.uint64), features, False, inspected=False)
+
+
+def join_blocks(blocks: Sequence[Block]) -> Block:
+    """The rows of several blocks of the same columns, all dense or all sparse, in one."""
+    if len(blocks) == 1:
+        return blocks[0]
+    ends = np.cumsum([0, *(int(block.indptr[-1]) for block in blocks)]).astype(np.uint64)
+    data = np.concatenate([block.data[: int(block.indptr[-1])] for block in blocks])
+    indices = [block.indices[: int(block.indptr[-1])] for block in blocks]  # nothing, of dense ones
+    indptr = [block.indptr[:-1] + before for block, before in zip(blocks, ends[:-1], strict=True)]
+    return replace(
+        blocks[0],
+        data=data,
+        indices=np.concatenate(indices),
+        indptr=np.concatenate([*indptr, ends[-1:]]),
+        inspected=all(block.inspected for block in blocks),
+    )
 
 
 def inspected(block: Block) -> Block:

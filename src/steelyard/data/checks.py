@@ -34,7 +34,12 @@ class DataError(ValueError):
             return f"X holds {self.value} in {where}: {self.reason}"
         if self.part == "weight":
             return f"sample_weight is {self.value} in row {self.row}: {self.reason}"
-        return f"label {self.value:g} in row {self.row} is {self.reason}"
+        return f"label {self.shown} in row {self.row} is {self.reason}"
+
+    @property
+    def shown(self) -> str:
+        """The value as people read it: labels may be text."""
+        return f"{self.value:g}" if isinstance(self.value, (int, float, np.number)) else repr(self.value)
 
 
 def check_rows(

@@ -52,14 +52,16 @@ def check_size(size: int, name: str = "size") -> None:
         raise ValueError(f"{name} must be a whole number of bytes, at least 1, got {size!r}")
 
 
-def read_blocks(path: str | os.PathLike[str], size: int) -> Iterator[bytes]:
-    """The bytes of a file, decompressed, in blocks of whole lines of about ``size``."""
+def read_blocks(path: str | os.PathLike[str], size: int, start: int = 0) -> Iterator[bytes]:
+    """The bytes of a file from ``start`` on, decompressed, in blocks of whole lines of about ``size``."""
     check_size(size)
-    return _blocks(path, int(size))
+    return _blocks(path, int(size), start)
 
 
-def _blocks(path: str | os.PathLike[str], size: int) -> Iterator[bytes]:
+def _blocks(path: str | os.PathLike[str], size: int, start: int) -> Iterator[bytes]:
     with _opened(path) as file:
+        if start:  # a pipe cannot be asked for it
+            file.seek(start)
         while block := file.read(size):
             yield block if block.endswith(b"\n") else block + file.readline()
 

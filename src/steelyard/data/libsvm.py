@@ -13,7 +13,7 @@ import numpy as np
 
 from steelyard.data.block import Block
 from steelyard.data.files import check_size, read_blocks
-from steelyard.data.parts import STRETCH, Joined, Part, Range, columns_of, join_parts, parsed_parts, widest
+from steelyard.data.parts import STRETCH, Joined, Mark, Part, Range, columns_of, join_parts, parsed_parts, widest
 from steelyard.data.source import Extent, Rows, Source, few_labels
 from steelyard.losses import Array
 
@@ -148,6 +148,8 @@ class LibsvmSource(Source):
     kept_bytes : int
         Up to so many bytes of parsed rows are kept: a file of that size is parsed once, a larger one once for
         :meth:`extent` and once for each pass. What can be read only once is kept whole.
+    start : Mark
+        Where :meth:`blocks` begins, if not with the first line.
 
     Examples
     --------
@@ -172,10 +174,12 @@ class LibsvmSource(Source):
         zero_based: bool | Literal["auto"] = "auto",
         block_bytes: int = _BLOCK,
         kept_bytes: float = _KEPT,
+        start: Mark | None = None,
     ) -> None:
         check_size(block_bytes, "block_bytes")
         self.name = "standard input" if path == "/dev/stdin" else os.fspath(path)
         self._path, self._block_bytes = path, int(block_bytes)
+        self._start = Mark() if start is None else start
         self._zero_based = _checked_base(zero_based)
         self._scans = isinstance(n_features, str) and n_features == "auto"
         self._n_features = None if self._scans else _checked_features(n_features)
@@ -217,7 +221,7 @@ class LibsvmSource(Source):
         if self._scans:
             n_features, base = columns_of(self._scan(), None, self._zero_based, self.name)
             zero_based = base == 0
-        before = 0
+        before = self._start.row
         for parts in self._block_parts():
             found = widest([part.range for part in parts])
             columns, base = columns_of(found, n_features, zero_based, self.name)
@@ -230,7 +234,7 @@ class LibsvmSource(Source):
         parts: list[Part] = []
         kept = self._kept
         size = min(self._block_bytes, STRETCH)
-        for part in parsed_parts(self._path, size) if kept is None else kept:
+        for part in parsed_parts(self._path, size, start=self._start) if kept is None else kept:
             parts.append(part)
             if sum(each.size for each in parts) >= self._block_bytes:
                 yield parts

@@ -11,6 +11,7 @@ Otherwise m is at least the number of copies of the row: weights may be small, a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -116,8 +117,11 @@ def _count_visits(total: Array, entries: NDArray[np.int64]) -> Array:
     return np.maximum(np.ceil(np.ldexp(total, -low)), 1.0)
 
 
-def shuffled_visits(groups: Groups, n_rows: int, seed: int) -> Visits:
-    """The visits of a pass in the pseudo-random order that ``seed`` and the content of the rows decide."""
+def shuffled_visits(groups: Groups, n_rows: int, seed: int | Sequence[int]) -> Visits:
+    """The visits of a pass in the pseudo-random order that ``seed`` and the content of the rows decide.
+
+    A seed of several numbers, of which all but the first are 0, is the same as the first (up to four numbers).
+    """
     salt = np.random.default_rng(seed).integers(2**63, dtype=np.uint64)
     count = int(groups.visits.sum())
     places, rows = np.empty(count, np.uint64), np.empty(count, np.int64)

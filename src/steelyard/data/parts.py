@@ -46,6 +46,18 @@ class Range(NamedTuple):
         return Range(self.smallest, self.smallest_line + lines + 1, self.largest, self.largest_line + lines + 1)
 
 
+class Mark(NamedTuple):
+    """A place in a file from which it can be read: what is before it."""
+
+    row: int = 0
+    line: int = 0
+    byte: int = 0
+
+    def after(self, part: Part) -> Mark:
+        """The place after a stretch that begins here."""
+        return Mark(self.row + part.y.size, self.line + part.lines, self.byte + part.size)
+
+
 @dataclass
 class Part:
     """The lines of one stretch of a file."""
@@ -101,18 +113,21 @@ def parsed_parts(
     *,
     query: bool = False,
     only_labels: Callable[[], bool] = lambda: False,
+    start: Mark | None = None,
 ) -> Iterator[Part]:
     """The stretches of a file, in order; several are parsed side by side, in threads: the parser holds no lock.
 
-    ``only_labels`` says, stretch by stretch, whether the features are wanted or only how large they are.
+    ``only_labels`` says, stretch by stretch, whether the features are wanted or only how large they are. ``start`` is
+    where to begin.
     """
     parser = get_parser()  # before the threads: it is loaded once
-    name, lines = os.fspath(path), 0
+    at = Mark() if start is None else start
+    name, lines = os.fspath(path), at.line
     most = os.cpu_count() or 1
     rooms = [_Room() for _ in range(most)]
     futures: deque[Future[Part]] = deque()
     with ThreadPoolExecutor(most) as pool:
-        for content in itertools.chain(read_blocks(path, size), itertools.repeat(b"")):
+        for content in itertools.chain(read_blocks(path, size, at.byte), itertools.repeat(b"")):
             if content:
                 futures.append(pool.submit(_parse, parser, content, rooms, query, only_labels()))
             elif not futures:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.data.block import Block, as_block
-from steelyard.data.checks import check_weights
+from steelyard.data.checks import DataError, check_weights
 from steelyard.losses import Array
 
 MOST_LABELS = 1000  # distinct labels that are kept: with more it is not a classification
@@ -73,6 +74,18 @@ class Source:
             yield csr_matrix(parts, shape=(block.n_rows, block.n_features)), y, weight
 
 
+@contextmanager
+def told_of(source: Source, before: int = 0) -> Iterator[None]:
+    """What is wrong with a row of a block, told of the source; ``before`` of its rows were before the block."""
+    try:
+        yield
+    except DataError as error:
+        place = source.place(before + error.row, error.column)
+        what = {"feature": "the value", "label": "the label", "weight": "the weight"}[error.part]
+        joined = "it is " if error.part == "label" else ""
+        raise ValueError(f"{source.name}, {place} has {what} {error.shown}: {joined}{error.reason}") from None
+
+
 class ArraySource(Source):
     """Arrays, frames and sparse matrices as a source, in blocks of ``block_rows``.
 
@@ -104,7 +117,7 @@ class ArraySource(Source):
     def blocks(self) -> Iterator[Rows]:
         for start in range(0, self._block.n_rows, self._block_rows):
             rows = slice(start, min(start + self._block_rows, self._block.n_rows))
-            yield Rows(_cut(self._block, rows), self._y[rows], self._weight[rows], start)
+            yield Rows(cut_block(self._block, rows), self._y[rows], self._weight[rows], start)
 
     def whole(self) -> Rows:
         return Rows(self._block, self._y, self._weight, 0)
@@ -113,7 +126,7 @@ class ArraySource(Source):
         return f"row {row}" if column is None else f"row {row}, column {column}"
 
 
-def _cut(block: Block, rows: slice) -> Block:
+def cut_block(block: Block, rows: slice) -> Block:
     """Some rows of a block, which share its memory."""
     indptr: NDArray[np.uint64] = block.indptr[rows.start : rows.stop + 1]
     lo, hi = int(indptr[0]), int(indptr[-1])

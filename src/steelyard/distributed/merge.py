@@ -9,6 +9,7 @@ A merge of merges is the merge of all, to rounding, and the order does not matte
 from __future__ import annotations
 
 import copy
+import hashlib
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -16,9 +17,11 @@ import numpy as np
 
 from steelyard.losses import Array, CustomLoss
 from steelyard.mixture import Mixture
-from steelyard.online import OnlineLearner, Progress
+from steelyard.online import OnlineLearner, Origin, Progress
 
 _Any = TypeVar("_Any")
+LEAST_WEIGHT = 1e-300
+"""That a learner counts with, if rounding has taken the weight of its rows."""
 
 
 def merge(learners: Sequence[_Any], start: _Any | None = None) -> _Any:
@@ -59,6 +62,8 @@ def merge(learners: Sequence[_Any], start: _Any | None = None) -> _Any:
     >>> whole.certify().rounds
     900
     """
+    if hasattr(learners, "learn") or hasattr(learners, "partial_fit"):
+        raise TypeError("give the learners in a list: merge([a, b], start=start)")
     each = list(learners)
     if not each:
         raise ValueError("there is nothing to merge: give the learners in a list")
@@ -82,12 +87,18 @@ def _merge_learners(each: list[Any], start: Any) -> Any:
     for number, learner in enumerate(each):
         if _check_grown(learner, base, number):
             grown.append(learner)
+    if base is None:
+        _check_apart(grown)
     result = copy.copy(each[0] if base is None else base)
     result.notes = copy.deepcopy(result.notes)
     result._coef = None
     result.progress = _merged_progress(each, base)
     if len(grown) > 1:
-        result.state = _merged_state(result, grown, base)
+        try:
+            result.state = _merged_state(result, grown, base)
+        except np.linalg.LinAlgError as error:
+            raise ValueError("what the learners know does not fit together: do all come from this start?") from error
+        result._origin = _merged_origin(result, grown) if base is None else base._origin
         return result
     same = copy.deepcopy(grown[0] if grown else next((one for one in everyone if one.state is not None), result))
     same.notes, same.progress = result.notes, result.progress
@@ -117,8 +128,10 @@ def _difference(one: OnlineLearner, other: OnlineLearner) -> str:
         return f"one is a {type(one).__name__}, the other a {type(other).__name__}"
     if one.loss.name != other.loss.name:
         return f"their losses are {one.loss.name} and {other.loss.name}"
-    same = one.loss is other.loss if isinstance(one.loss, CustomLoss) else vars(one.loss) == vars(other.loss)
-    if not same and not isinstance(one.loss, CustomLoss):
+    if isinstance(one.loss, CustomLoss):
+        if _written(one.loss) != _written(other.loss):
+            return "their custom losses are not the same"
+    elif vars(one.loss) != vars(other.loss):
         return f"their losses have the parameters {vars(one.loss)} and {vars(other.loss)}"
     mine, theirs = one._options(), other._options()
     for name, value in mine.items():
@@ -129,19 +142,56 @@ def _difference(one: OnlineLearner, other: OnlineLearner) -> str:
     return ""
 
 
+def _written(loss: Any) -> list[Any]:
+    """A user's loss as it was written: copies that were sent to other processes are the same."""
+    return [_code(each) if callable(each) else each for each in vars(loss).values()]
+
+
+def _code(function: Any) -> Any:
+    cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
+    kept = [_code(each) if callable(each) else repr(each) for each in cells]
+    return getattr(function, "__code__", function), kept, repr(getattr(function, "__defaults__", None))
+
+
 def _check_grown(learner: Any, base: Any, number: int) -> bool:
-    """Whether a learner has learned anything since the start."""
+    """Whether a learner has learned anything since the start, which it must come from."""
+    if base is not None and learner is base:
+        raise ValueError(
+            f"learner {number} is the start itself: let copies of it learn (copy.deepcopy), and keep it as it was"
+        )
     if learner.state is None:
-        if base is not None and base._amount() > 0.0:
+        if base is not None and base._rows() > 0:
             raise ValueError(f"learner {number} has learned nothing: it does not come from this start, which has")
         return False
-    least = 0.0 if base is None else base._amount()
-    if learner._amount() < least:
+    least = 0 if base is None else base._rows()
+    if learner._rows() < least:
         raise ValueError(
-            f"learner {number} has learned a weight of {learner._amount():g}, and the start {least:g}: it does not "
-            "come from this start"
+            f"learner {number} has learned {learner._rows()} rows, and the start {least}: it does not come from this "
+            "start"
         )
-    return bool(learner._amount() > least)
+    if base is not None and None not in (learner._origin, base._origin) and learner._origin != base._origin:
+        raise ValueError(
+            f"learner {number} does not come from this start: give the learner that all of them are copies of"
+        )
+    return bool(learner._rows() > least)
+
+
+def _check_apart(grown: list[Any]) -> None:
+    """Without a start, copies of one learner would count its rows several times."""
+    known = [learner._origin for learner in grown if learner._origin is not None]
+    gone_on = [each._origin for each in grown if each._origin is not None and each._rows() > each._origin.rows]
+    if any(known.count(origin) > 1 for origin in gone_on):
+        raise ValueError(
+            "some of the learners are copies of one that had learned before: its rows would count several times. Give "
+            "it as start="
+        )
+
+
+def _merged_origin(result: Any, grown: list[Any]) -> Origin | None:
+    names = sorted(learner._origin.name for learner in grown if learner._origin is not None)
+    if len(names) < len(grown):
+        return None
+    return Origin(hashlib.blake2b("".join(names).encode(), digest_size=8).hexdigest(), result._rows())
 
 
 def _merged_progress(each: list[Any], base: Any) -> Progress | None:

@@ -1,7 +1,7 @@
 """Learners with one regularizer, merged; see ``merge``.
 
-A column's scale is the largest of all, and a model that knew a smaller one shrinks, as it does where its own rows show
-a larger value. AdaGrad's sums of squared gradients say how much a learner has learned of a feature.
+A column's scale is the largest of all. AdaGrad's sums of squared gradients say how much a learner has learned of a
+feature.
 
 Under the full metric nothing is averaged: with A_s the matrix and x_s the model of a shard, A_s and A_s x_s add up. For
 the squared loss that is what one learner would have computed from all rows, to rounding.
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.distributed.merge import added, average
+from steelyard.distributed.merge import LEAST_WEIGHT, added, average
 from steelyard.ftrl import Ftrl, State
 from steelyard.kernels import layout
 from steelyard.losses import Array
@@ -39,13 +39,11 @@ def merge_ftrl(result: Ftrl, grown: list[Any], base: Any) -> Any:
     if result.regularizer.metric == "full":
         _merge_matrices(result, states, first, new)
         return new
-    learned = [s.clocks[:, layout.WEIGHT] - first.clocks[:, layout.WEIGHT] for s in states]
+    learned = [np.maximum(s.clocks[:, layout.WEIGHT] - first.clocks[:, layout.WEIGHT], LEAST_WEIGHT) for s in states]
     models = [learner._solve_coefficients(learner.state) for learner in grown]
     shares = learned
     if result.regularizer.metric == "diagonal":
         shrinks = _take_scales(result, [*states, first], new)
-        power = 2 if result.regularizer.center == "origin" and not result.regularizer.adaptive else 1
-        models = [x * shrink**power for x, shrink in zip(models, shrinks, strict=False)]
         if result.regularizer.adaptive:
             shares = _add_squares(result, [*states, first], shrinks, new)
     result.state = new  # for its lam
@@ -54,7 +52,7 @@ def merge_ftrl(result: Ftrl, grown: list[Any], base: Any) -> Any:
 
 
 def _take_scales(result: Ftrl, states: list[Any], new: State) -> list[Array]:
-    """Give ``new`` the largest scale of every column; returns old/new of each state, by which x shrinks."""
+    """Give ``new`` the largest scale of every column; returns old/new of each state."""
     inverses = [state.table.reshape(-1, result._record)[:, :1] for state in states]
     smallest = np.full_like(inverses[0], np.inf)
     for inverse in inverses:

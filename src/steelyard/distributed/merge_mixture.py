@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.distributed.merge import added
+from steelyard.distributed.merge import LEAST_WEIGHT, added
 from steelyard.distributed.merge_second import merge_second
 from steelyard.kernels import layout
 from steelyard.kernels.layout import EXPERTS, HALF, TOTAL
@@ -58,7 +58,7 @@ def merge_mixtures(mixture: Mixture, states: list[MixtureState], base: MixtureSt
     new = mixture._new_state(n_features)
     everyone = _in_common_unit(mixture, [*states, first])
     states, first = everyone[:-1], everyone[-1]
-    learned = [float(s.clocks[layout.MIX_SEEN] - first.clocks[layout.MIX_SEEN]) for s in states]
+    learned = [max(float(s.clocks[layout.MIX_SEEN] - first.clocks[layout.MIX_SEEN]), LEAST_WEIGHT) for s in states]
     _merge_clocks(mixture, states, first, new.clocks)
     offsets = [np.zeros((mixture.n_outputs, EXPERTS)) for _ in everyone]
     if mixture._labels != layout.PLAIN:
@@ -227,7 +227,8 @@ class _Stretch:
     of rows that have the feature, k the mean curvature of the loss): then s = (K R + k n)/(R + k n) is right, K the
     number of shards that met the feature. But the features of a row move together, and the more so the more there are
     and the faster the expert is. So the moves are stretched by 1 + b (s - 1), where b falls with both; by nothing where
-    the rate falls like 1/sqrt(n), which is for noise.
+    the rate falls like 1/sqrt(n), which is for noise, nor for losses that are not curved like the squared or the
+    logistic one.
 
     It follows from what adds up, so a merge knows by how much each of its states is stretched, and merges of merges
     are right.
@@ -241,7 +242,8 @@ class _Stretch:
         last = first.table.reshape(-1, mixture._record)[-1, EXPERTS * mixture.n_outputs : mixture._statistics]
         self._curvature = float(last.reshape(-1, 2)[:, 1].mean()) / self._seen if known else 0.0
         self._part = np.zeros(EXPERTS)
-        self._part[HALF:] = 1.0 / (1.0 + RATES[HALF:] * active / _ALONE) if known else 0.0
+        if known and mixture._kind != layout.MIX_CONVEX:
+            self._part[HALF:] = 1.0 / (1.0 + RATES[HALF:] * active / _ALONE)
 
     def of(self, state: MixtureState, before: Array, since: Array) -> Array:
         """For features with weight ``before`` at the start and ``since`` from then on: (features, 1, experts)."""
@@ -249,8 +251,8 @@ class _Stretch:
         weight = float(state.clocks[layout.MIX_SEEN] - self._seen)
         rows = since * ((float(state.clocks[layout.MIX_ROWS]) - self._rows) / weight) if weight > 0.0 else since
         met = np.maximum(-shards * np.expm1(-rows / shards), 1.0)
-        at_start, new = 1.0 + self._curvature * before, self._curvature * since
-        alone = (met * at_start + new) / (at_start + new)
+        with np.errstate(over="ignore"):
+            alone = 1.0 + (met - 1.0) / (1.0 + self._curvature * since / (1.0 + self._curvature * before))
         return np.asarray(1.0 + (alone - 1.0)[:, None, None] * self._part)
 
 

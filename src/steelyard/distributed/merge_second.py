@@ -1,8 +1,9 @@
 """What the experts of second order of several mixtures know, merged: it adds up.
 
 With P = A^-1 the matrix of an expert, x its weights, and prior the strength of its prior, the rows that it has learned
-are in A - prior and in A x. Both are written for common units and centers of the columns, z' = S z, and then add up:
-for the squared loss and rows that are not clipped, that is what one expert would know of all rows, to rounding.
+are in A - prior and in A x. What a shard has learned since the start is its own less the start's; written for common
+units and centers of the columns, z' = S z, these add up. For the squared loss and rows that are not clipped, that is
+what one expert would know of all rows, but for the centers, which move while rows are learned.
 """
 
 from __future__ import annotations
@@ -58,19 +59,36 @@ def merge_second(mixture: Any, states: list[Any], first: Any, new: Any, learned:
     both = new.clocks[layout.MATRICES] > 1.0
     for expert in range(0 if both else 1, SECOND):
         prior = layout.second_priors(features)[expert]
-        total, pushed = np.zeros((size, size)), np.zeros((size, mixture.n_outputs))
-        for view, sign, offset in zip(views, signs, offsets, strict=True):
-            change = _change(view.columns, merged.columns, features)
-            matrix, x = _matrix(view, expert, size), view.models[:, expert, :size].T
-            if not (np.isfinite(matrix).all() and np.isfinite(x).all()):
+        start, push = _learned_rows(views[-1], expert, prior, size)
+        change = _change(views[-1].columns, merged.columns, features)
+        total = change @ start @ change.T
+        pushed = change @ (push + offsets[-1] * start[:, -1:])
+        for view, state, offset in zip(views[:-1], states, offsets[:-1], strict=True):
+            rows, moved = _learned_rows(view, expert, prior, size)
+            if not (np.isfinite(rows).all() and np.isfinite(moved).all()):
                 continue  # of a retired expert
-            of_rows = matrix - prior * np.eye(size)
-            total += sign * (change @ of_rows @ change.T)
-            pushed += sign * (change @ (matrix @ x + offset * of_rows[:, -1:]))
-        known = _positive(total) + prior * np.eye(size)
+            # what it has of the start, which is taken off: a learner changes its units, and only a merge its centers
+            among = state.clocks[layout.SHARDS] > first.clocks[layout.SHARDS]
+            kept = _change(views[-1].columns, view.columns, features)
+            if not among:
+                kept[:features, features] = 0.0
+            shift = offsets[-1] - offset if among else 0.0
+            rows = rows - kept @ start @ kept.T
+            moved = moved - kept @ (push + shift * start[:, -1:])
+            change = _change(view.columns, merged.columns, features)
+            total += change @ rows @ change.T
+            pushed += change @ (moved + offset * rows[:, -1:])
+        known, pushed = _positive(total, pushed)
+        known += prior * np.eye(size)
         merged.matrices[expert] = np.eye(width) / prior
         merged.matrices[expert, :size, :size] = np.linalg.inv(known)
         merged.models[:, expert, :size] = np.linalg.solve(known, pushed).T
+
+
+def _learned_rows(view: _Second, expert: int, prior: float, size: int) -> tuple[Array, Array]:
+    """A - prior and A x: what an expert has learned from rows."""
+    matrix = _matrix(view, expert, size)
+    return matrix - prior * np.eye(size), matrix @ view.models[:, expert, :size].T
 
 
 def _merge_columns(views: list[_Second], parts: Array, signs: Array, merged: _Second, features: int) -> None:
@@ -122,8 +140,11 @@ def _matrix(view: _Second, expert: int, size: int) -> Array:
     return np.asarray(0.5 * (inverse + inverse.T))
 
 
-def _positive(matrix: Array) -> Array:
-    """The matrix without the negative eigenvalues that rounding may have given it."""
+def _positive(matrix: Array, pushed: Array) -> tuple[Array, Array]:
+    """The matrix without the negative eigenvalues that rounding may have given it, and what is pushed along others."""
     matrix = 0.5 * (matrix + matrix.T)
     values, vectors = np.linalg.eigh(matrix)
-    return matrix if values[0] >= 0.0 else np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
+    if values[0] >= 0.0:
+        return matrix, pushed
+    kept = vectors[:, values > 0.0]
+    return (kept * values[values > 0.0]) @ kept.T, kept @ (kept.T @ pushed)

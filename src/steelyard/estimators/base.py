@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from steelyard.data.block import as_block
-from steelyard.fitting import learn_passes
+from steelyard.fitting import learn_passes, pass_seeds
 from steelyard.learner import Learner
 from steelyard.losses import Array, Loss, get_loss
 from steelyard.mixture import Mixture
@@ -36,6 +37,8 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
     """What the classifier and the regressor share: parameters, passes, and a fit that fails without a trace."""
 
     learner_: OnlineLearner
+    _label_checks: ClassVar[dict[str, Any]] = {}
+    """What scikit-learn is to check of labels."""
 
     def __init__(
         self,
@@ -115,8 +118,9 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
             self.__dict__.update(before)
             raise
 
-    def _validate(self, X: Any, y: Any = "no_validation", *, reset: bool, **checks: Any) -> Any:
+    def _validate(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
         """scikit-learn's checks, but the one for finite features: the learner makes it, and names the row."""
+        checks = {} if isinstance(y, str) else self._label_checks
         if checks.get("y_numeric"):
             values: Any = np.ravel(y) if np.asarray(y).dtype.kind in "OUS" else []
             for row, value in enumerate(values):
@@ -125,6 +129,7 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
                         f"y has the text {str(value)!r} in row {row}: targets of a regression must be numbers. For "
                         "classes, use OnlineClassifier"
                     )
+        refuse_missing(y)
         options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C", "ensure_all_finite": False}
         try:
             return validate_data(self, X, y, reset=reset, **options, **checks)
@@ -142,26 +147,50 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _run(self, learner: OnlineLearner, X: Any, y: Array, weight: Array, factor: Array | None = None) -> None:
         """All the passes of ``fit``; ``factor`` multiplies the weights, see :func:`learn_passes`."""
-        if not isinstance(self.passes, Integral) or self.passes < 1:
-            raise ValueError(f"passes must be an integer of at least 1, got {self.passes!r}")
-        self.pass_losses_ = []
+        seeds = self._pass_seeds()
+        self.pass_losses_: list[float] = []
         learner.progress = first = Progress()  # later passes do not count
         traces = learn_passes(
             learner,
             as_block(X, inspect=False),
             y,
             weight,
-            passes=int(self.passes),
+            seeds=seeds,
             shuffle=self.shuffle,
-            random=check_random_state(self.random_state),
             factor=factor,
         )
         for done, trace in enumerate(traces):
             learner.progress = first = learner.progress if done == 0 else first
-            self.pass_losses_.append(trace.average_loss)
-            if self.verbose:
-                what = "progressive loss" if done == 0 else "average loss, of rows already learned,"
-                print(f"pass {done + 1} of {self.passes}: {what} {trace.average_loss:.6g}")
+            self._end_pass(trace.average_loss)
+
+    def _pass_seeds(self) -> list[int]:
+        """One for each pass of ``fit``; they count where rows are shuffled."""
+        if not isinstance(self.passes, Integral) or self.passes < 1:
+            raise ValueError(f"passes must be an integer of at least 1, got {self.passes!r}")
+        random = check_random_state(self.random_state)
+        return pass_seeds(random, int(self.passes)) if self.shuffle else [0] * int(self.passes)
+
+    def _end_pass(self, loss: float) -> None:
+        """Note the average loss of a pass."""
+        self.pass_losses_.append(loss)
+        if self.verbose:
+            done = len(self.pass_losses_)
+            what = "progressive loss" if done == 1 else "average loss, of rows already learned,"
+            print(f"pass {done} of {self.passes}: {what} {loss:.6g}")
+
+    # ------------------------------------------------------------- the parts of ``fit``, for data in several places
+
+    def _weigh_labels(self, y: Any, weight: Array) -> tuple[NDArray[Any], Array]:
+        """The different labels of some rows, and how much the rows of each weigh; wrong ones are refused."""
+        raise NotImplementedError
+
+    def _begin(self, labels: NDArray[Any], mass: Array) -> tuple[OnlineLearner, Array | None]:
+        """A learner for all labels that there are, and what multiplies the weights of each: see :meth:`_examples`."""
+        raise NotImplementedError
+
+    def _examples(self, y: Any, weight: Array, factors: Array | None) -> tuple[Array, Array, Array | None]:
+        """Labels, weights and factors of rows as :func:`learn_passes` takes them."""
+        raise NotImplementedError
 
     def _scores(self, X: Any) -> Array:
         check_is_fitted(self)
@@ -212,6 +241,18 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def refuse_missing(y: Any) -> None:
+    """Labels that are not there, as None or pandas' NA, have no order among the others."""
+    values = np.asarray(y) if getattr(y, "dtype", None) is not None else None
+    if values is None or values.dtype.kind != "O":
+        return
+    for row, value in enumerate(values.ravel()):
+        if value is None or type(value).__name__ in ("NAType", "NaTType"):
+            raise ValueError(
+                f"y has no label in row {row}, but {value!r}: leave such rows out, for example with dropna"
+            )
 
 
 def refuse_no_weight(weight: Array) -> Array:

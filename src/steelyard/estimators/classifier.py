@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from steelyard.data.block import as_block
-from steelyard.data.checks import check_weights
+from steelyard.data.checks import DataError, check_weights
 from steelyard.estimators.base import OnlineEstimator, refuse_no_weight
 from steelyard.fitting import check_classifies
 from steelyard.losses import Array, Loss, get_loss
@@ -157,21 +158,54 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
             X, y = self._validate(X, y, reset=True)
             self.classes_ = _distinct(y)
             check_classification_targets(self.classes_ if self.classes_.size == 2 else y)  # the same, but quicker
-            if self.classes_.size < 2:
-                only = self.classes_.tolist()[0]
-                raise ValueError(f"y holds one class only, {only!r}: a classifier needs examples of at least two")
-            codes = self._codes(y)
-            weight = check_weights(sample_weight, codes.size)
-            factor = self._class_factors(codes, weight, partial=False)
-            counted = check_weights(weight * factor, codes.size)
-            if (factor == np.floor(factor)).all():  # these are counts, as weights are
-                weight, factor = counted, np.ones_like(factor)
-            if not refuse_no_weight(counted).all() and np.unique(codes[counted > 0]).size < 2:
-                raise ValueError("all rows of positive weight are of one class: a classifier needs at least two")
-            learner = self._classifying_learner()
-            self._run(learner, X, self._signs(codes), weight, factor)
+            self._refuse_one_class()
+            weight = check_weights(sample_weight, len(y))
+            learner, factors = self._begin(*self._weigh_labels(y, weight))
+            self._run(learner, X, *self._examples(y, weight, factors))
             self.learner_ = learner
         return self
+
+    def _name_classes(self, classes: Any) -> None:
+        self.classes_ = _distinct(classes)
+        if self.classes_.size < 2:
+            raise ValueError(f"classes must name at least two classes, got {self.classes_.tolist()}")
+
+    def _refuse_one_class(self) -> None:
+        if self.classes_.size < 2:
+            only = self.classes_.tolist()[0]
+            raise ValueError(f"y holds one class only, {only!r}: a classifier needs examples of at least two")
+
+    def _weigh_labels(self, y: Any, weight: Array) -> tuple[NDArray[Any], Array]:
+        if not hasattr(self, "classes_"):  # some of the rows: they may be of one class
+            found = copy(self)
+            found.classes_ = _distinct(y)
+            if found.classes_.dtype.kind == "f" and (found.classes_ != np.floor(found.classes_)).any():
+                check_classification_targets(found.classes_)
+            return found._weigh_labels(y, weight)
+        codes = self._codes(y)
+        if isinstance(self.class_weight, str):
+            order = np.lexsort((weight, codes))  # sums must not depend on the order of rows
+            codes, weight = codes[order], weight[order]
+        return self.classes_, np.bincount(codes, weight, minlength=self.classes_.size).astype(np.float64)
+
+    def _begin(self, labels: NDArray[Any], mass: Array) -> tuple[OnlineLearner, Array | None]:
+        self.classes_ = labels
+        self._refuse_one_class()
+        factors = self._class_factors(mass)
+        counting = np.where(factors > 0.0, mass, 0.0)
+        if np.count_nonzero(refuse_no_weight(counting)) < 2:
+            raise ValueError("all rows of positive weight are of one class: a classifier needs at least two")
+        return self._classifying_learner(), factors
+
+    def _examples(self, y: Any, weight: Array, factors: Array | None) -> tuple[Array, Array, Array | None]:
+        codes = self._codes(y)
+        if factors is None:
+            return self._signs(codes), weight, None
+        factor = factors[codes]
+        counted = check_weights(weight * factor, codes.size)
+        if (factors == np.floor(factors)).all():  # these are counts, as weights are
+            weight, factor = counted, np.ones_like(factor)
+        return self._signs(codes), weight, factor
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> OnlineClassifier:
         """Learn a block of rows, as they come. The first call names all ``classes``."""
@@ -181,9 +215,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
             if first:
                 if classes is None:
                     raise ValueError("the first call of partial_fit needs classes=, all the classes that may come")
-                self.classes_ = _distinct(classes)
-                if self.classes_.size < 2:
-                    raise ValueError(f"classes must name at least two classes, got {self.classes_.tolist()}")
+                self._name_classes(classes)
                 self.learner_ = self._classifying_learner()
                 self.learner_.progress = Progress()
             elif classes is not None and not np.array_equal(_distinct(classes), self.classes_):
@@ -191,7 +223,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
                 raise ValueError(f"classes={given} differ from those of the first call, {self.classes_.tolist()}")
             codes = self._codes(y)
             weight = check_weights(sample_weight, codes.size)
-            weight = check_weights(weight * self._class_factors(codes, weight, partial=True), codes.size)
+            weight = check_weights(weight * self._class_factors(None)[codes], codes.size)
             self.learner_.learn_block(as_block(X), self._signs(codes), weight)
         return self
 
@@ -211,7 +243,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
         bad = np.flatnonzero(self.classes_[codes] != y)
         if bad.size:
             label = np.asarray(y)[bad].tolist()[0]
-            raise ValueError(f"label {label!r} in row {bad[0]} is not one of the classes {self.classes_.tolist()}")
+            raise DataError("label", int(bad[0]), None, label, f"not one of the classes {self.classes_.tolist()}")
         return np.asarray(codes)
 
     def _signs(self, codes: NDArray[np.intp]) -> Array:
@@ -219,20 +251,18 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
         numbers = codes.astype(np.float64)
         return 2.0 * numbers - 1.0 if self.classes_.size == 2 else numbers
 
-    def _class_factors(self, codes: NDArray[np.intp], weight: Array, *, partial: bool) -> Array:
-        """What ``class_weight`` multiplies each row's weight by."""
+    def _class_factors(self, mass: Array | None) -> Array:
+        """What ``class_weight`` multiplies the weights of each class by; ``mass``: what the classes weigh, if known."""
         if self.class_weight is None:
-            return np.ones(codes.size)
+            return np.ones(self.classes_.size)
         if isinstance(self.class_weight, str):
             if self.class_weight != "balanced":
                 raise ValueError(f"class_weight must be a dict, 'balanced' or None, got {self.class_weight!r}")
-            if partial:
+            if mass is None:
                 raise ValueError(
                     "class_weight='balanced' needs all the data, which partial_fit never has: "
                     "pass a dict with a weight for each class"
                 )
-            order = np.lexsort((weight, codes))  # sums must not depend on the order of rows
-            mass = np.bincount(codes[order], weight[order], minlength=self.classes_.size)
             factors = np.divide(mass.sum(), mass.size * mass, out=np.zeros_like(mass), where=mass > 0)
         else:
             if not isinstance(self.class_weight, dict):
@@ -245,7 +275,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
                 raise ValueError(
                     f"class_weight must hold finite numbers that are not negative, got {self.class_weight}"
                 )
-        return np.asarray(factors[codes])
+        return np.asarray(factors)
 
     def decision_function(self, X: Any) -> Array:
         """How far each row is on the side of ``classes_[1]``, or of each class where there are more than two."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -39,6 +40,8 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
     >>> model.coef_.round(1), model.intercept_.round(1)
     (array([3.]), array([1.]))
     """
+
+    _label_checks: ClassVar[dict[str, Any]] = {"y_numeric": True}
 
     def __init__(
         self,
@@ -78,7 +81,7 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> OnlineRegressor:
         """Learn from scratch, in ``passes`` passes."""
         with self._all_or_nothing():
-            X, y = self._validate(X, y, reset=True, y_numeric=True)
+            X, y = self._validate(X, y, reset=True)
             learner = self._regressing_learner()
             labels = check_labels(y, learner.loss, X.shape[0])
             weight = refuse_no_weight(check_weights(sample_weight, X.shape[0]))
@@ -90,13 +93,24 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
         """Learn a block of rows, as they come."""
         with self._all_or_nothing():
             first = not self.__sklearn_is_fitted__()
-            X, y = self._validate(X, y, reset=first, y_numeric=True)
+            X, y = self._validate(X, y, reset=first)
             if first:
                 self.learner_ = self._regressing_learner()
                 self.learner_.progress = Progress()
             labels = check_labels(y, self.learner_.loss, X.shape[0])
             self.learner_.learn_block(as_block(X), labels, check_weights(sample_weight, X.shape[0]))
         return self
+
+    def _weigh_labels(self, y: Any, weight: Array) -> tuple[NDArray[Any], Array]:
+        check_labels(y, get_loss(self.loss), len(y))
+        return np.empty(0), np.array([weight.sum()])
+
+    def _begin(self, labels: NDArray[Any], mass: Array) -> tuple[OnlineLearner, Array | None]:
+        refuse_no_weight(mass)
+        return self._regressing_learner(), None
+
+    def _examples(self, y: Any, weight: Array, factors: Array | None) -> tuple[Array, Array, Array | None]:
+        return check_labels(y, get_loss(self.loss), len(y)), weight, None
 
     def _regressing_learner(self) -> OnlineLearner:
         check_regresses(get_loss(self.loss))

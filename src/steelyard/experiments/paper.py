@@ -150,7 +150,7 @@ def run_all(
     Every finished shuffle is kept in ``output/shuffles`` under a name that depends on the settings and on the data, so
     an interrupted run goes on where it stopped, with the same final numbers. The folder is made when there is
     something to keep. ``progress`` is called with the name of the set in hand and the shuffles done and to do over all
-    sets.
+    sets. A ``joblib.parallel_config`` around the call chooses where shuffles run, a Dask cluster for example.
     """
     import joblib
 
@@ -176,7 +176,8 @@ def run_all(
                 missing = [r for r in range(settings.repeats) if not _is_whole(files[-1][r], settings)]
                 done += settings.repeats - len(missing)
                 jobs += [(X, y, options, settings.seed, r, files[-1][r], os.getpid()) for r in missing]
-            for _ in parallel(joblib.delayed(_kept_shuffle)(*job) for job in jobs):
+            for path, losses in parallel(joblib.delayed(_one_of_many)(*job) for job in jobs):
+                _keep(path, losses)
                 done += 1
                 if progress is not None:
                     progress(title, done, total)
@@ -197,11 +198,17 @@ def _is_whole(path: Path, settings: Settings) -> bool:
         return False
 
 
-def _kept_shuffle(X: Any, y: Array, options: dict[str, Any], seed: int, repeat: int, path: Path, parent: int) -> None:
+def _one_of_many(
+    X: Any, y: Array, options: dict[str, Any], seed: int, repeat: int, path: Path, parent: int
+) -> tuple[Path, Array]:
+    """A shuffle, in whatever process or machine, and the file to keep it in, which only the asking one may have."""
     _end_with(parent)
-    result = one_shuffle(X, y, None, options, seed, repeat)
+    return path, one_shuffle(X, y, None, options, seed, repeat)
+
+
+def _keep(path: Path, losses: Array) -> None:
     content = io.BytesIO()
-    np.save(content, result)
+    np.save(content, losses)
     with atomic_write(path) as file:
         file.write(content.getvalue())
 

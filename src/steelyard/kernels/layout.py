@@ -110,7 +110,7 @@ EXPERT_VECTORS = 12  # a, value, slope, ratio, change, room, zeros, found, p, ou
 # ``MixtureState.second``: what the experts of second order have learned, in vectors as wide as columns and the
 # intercept are many, filled up to a multiple of EXPERTS. After x of each output and expert come GAMMA and INFO.
 SECOND_COLUMNS = 4  # mean, variance, one over the unit, the weight of rows that are not zero there
-SECOND_VECTORS = 4  # in ``work``: z, room, and u of both
+SECOND_VECTORS = 4  # in ``work``: z, u of both, and q
 GAMMA, INFO = range(2)
 SECOND_EXTRA = EXPERTS
 SECOND_MOST = 100  # columns

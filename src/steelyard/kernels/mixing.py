@@ -10,12 +10,18 @@ and whose steps are not made here.
 from __future__ import annotations
 
 import math
+from typing import Any
 
-from steelyard.kernels.compile import jit
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from steelyard.kernels.compile import inline_jit, jit
 from steelyard.kernels.intrinsics import call_step
 from steelyard.kernels.layout import EXPERTS, SECOND, TOTAL
-from steelyard.kernels.steps.lanes import decay_lanes, exp_lanes
-from steelyard.kernels.steps.logistic import logistic_lanes
+from steelyard.kernels.steps.lanes import array_data, decay_lanes, dot_eight, exp_lanes, load, spread, store, total_of
+from steelyard.kernels.steps.logistic import logistic_lanes, probability_lanes
+from steelyard.kernels.steps.scalar import log_complement
 
 FAVOUR = EXPERTS / SECOND  # of one of second order over one of first: half of the shares for either kind
 MOVED = 0.25  # how much of the shares is moved among the experts; see share_out
@@ -50,15 +56,16 @@ def _leading(evidence, rate, pi):
 @jit
 def drop_retired(evidence, pi):
     """Experts that were retired have no share; where all of them are, those of first order share evenly."""
-    total = 0.0
     dropped = False
     for k in range(TOTAL):
-        if evidence[k] == math.inf and pi[k] > 0.0:
-            pi[k] = 0.0
-            dropped = True
-        total += pi[k]
+        dropped |= evidence[k] == math.inf and pi[k] > 0.0
     if not dropped:
         return
+    total = 0.0
+    for k in range(TOTAL):
+        if evidence[k] == math.inf:
+            pi[k] = 0.0
+        total += pi[k]
     for k in range(TOTAL):
         if total == 0.0:
             pi[k] = 1.0 / EXPERTS if k < EXPERTS else 0.0
@@ -79,21 +86,53 @@ def flatten(pi, power):
         pi[k] /= total
 
 
-@jit
+@intrinsic
+def _take_in(typingctx: Any, evidence: Any, pi: Any, likelihood: Any) -> Any:
+    """pi *= likelihood for the eight of first order; returns the sum, and how many of them are not retired."""
+    signature = types.UniTuple(types.float64, 2)(evidence, pi, likelihood)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        places = [array_data(context, builder, sig.args[i], args[i]) for i in range(3)]
+        zero = ir.Constant(ir.IntType(64), 0)
+        evidence, pi, likelihood = (load(builder, place, zero) for place in places)
+        product = pi * likelihood
+        store(builder, places[1], zero, product)
+        values = [total_of(numbers) for numbers in (product, evidence.where("<", math.inf, 1.0, 0.0))]
+        return context.make_tuple(builder, sig.return_type, values)
+
+    return signature, codegen
+
+
+@intrinsic
+def _give_back(typingctx: Any, evidence: Any, pi: Any, kept: Any, each: Any) -> Any:
+    """pi *= kept for the eight of first order, and ``each`` more where an expert is not retired."""
+    signature = types.void(evidence, pi, types.float64, types.float64)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        places = [array_data(context, builder, sig.args[i], args[i]) for i in range(2)]
+        zero = ir.Constant(ir.IntType(64), 0)
+        evidence, pi = (load(builder, place, zero) for place in places)
+        more = evidence.where("<", math.inf, spread(builder, args[3]), 0.0)
+        store(builder, places[1], zero, pi.times_plus(spread(builder, args[2]), more))
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@inline_jit
 def share_out(evidence, pi, likelihood, rows):
     """The shares after a round: in proportion to pi_k likelihood_k, and a part moved to where the shares began.
 
     The part is MOVED / (t ln^2 t), t = 3 in the first round, 4 in the second, …, of which the sum is finite: an expert
     who is best for all rounds pays at most a constant for it, and a switch to another expert costs about ln t.
     """
-    total = 0.0
-    alive = 0.0
-    for k in range(TOTAL):
+    total, alive = _take_in(evidence, pi, likelihood)
+    for k in range(EXPERTS, TOTAL):
         pi[k] *= likelihood[k]
         total += pi[k]
-        if evidence[k] < math.inf:
-            alive += 1.0 if k < EXPERTS else FAVOUR
-    if not total > 0.0:  # beyond floats: none is better than another
+        alive += FAVOUR if evidence[k] < math.inf else 0.0
+    if not total > 1e-290:  # beyond floats: none is better than another
+        total = 0.0
         for k in range(TOTAL):
             pi[k] = 1.0 if evidence[k] < math.inf else 0.0
             total += pi[k]
@@ -101,9 +140,10 @@ def share_out(evidence, pi, likelihood, rows):
             return
     t = rows + 3.0
     moved = MOVED / (t * math.log(t) * math.log(t))
-    for k in range(TOTAL):
-        begin = 0.0 if evidence[k] == math.inf else (1.0 if k < EXPERTS else FAVOUR) / alive
-        pi[k] = (1.0 - moved) * (pi[k] / total) + moved * begin
+    kept, each = (1.0 - moved) / total, moved / alive
+    _give_back(evidence, pi, kept, each)
+    for k in range(EXPERTS, TOTAL):
+        pi[k] = kept * pi[k] + (FAVOUR * each if evidence[k] < math.inf else 0.0)
 
 
 @jit
@@ -119,15 +159,6 @@ def _log_mean(pi, x, shift, scratch):
         if pi[k] > 0.0:
             total += pi[k] * math.exp(least - scratch[k])
     return least - math.log(total)
-
-
-@jit
-def _usual(p, a):
-    """Whether eight logistic steps can be made in vectors."""
-    usual = True
-    for k in range(EXPERTS):
-        usual &= abs(p[k]) <= 30.0 and 1e-100 <= a[k] <= 1e8
-    return usual
 
 
 @jit
@@ -175,42 +206,25 @@ def _aggregate(pi, p, low, high, rate, scratch, extra):
 # the mixture's prediction, its loss and slope there, and what the row adds to G and H.
 
 
-@jit
+@inline_jit
 def mix_logistic(step, params, label, power, extra, p, pi, experts):
     """Probabilities are mixed: the loss of the mixture is that of the experts' average probability.
 
     ``power`` is the row's count over the largest so far. The likelihoods for ``share_out`` go to ``change``.
     """
     a, value, slope, ratio, change, scratch, zeros = experts
-    right = 0.0
-    wrong = 0.0
+    usual = logistic_lanes(p, label, a, value, slope, change, ratio)
+    right, wrong = dot_eight(pi, change), -label * dot_eight(pi, slope)
     if extra:
-        likely = other = 0.0
+        probability_lanes(p, label, EXPERTS, value, slope, change)
         for k in range(EXPERTS, TOTAL):
-            if k == EXPERTS or p[k] != p[k - 1]:  # after a while the two are one
-                margin = label * p[k]
-                e = math.exp(-abs(margin))
-                likely, other = 1.0 / (1.0 + e), e / (1.0 + e)
-                if margin < 0.0:
-                    likely, other = other, likely
-                value[k] = math.log1p(e) + max(-margin, 0.0)
-            else:
-                value[k] = value[k - 1]
-            change[k] = ratio[k] = likely  # slope and ratio have the probabilities, for the steps of second order
-            slope[k] = other
-            right += pi[k] * likely
-            wrong += pi[k] * other
-    usual = _usual(p, a)
-    if usual:
-        logistic_lanes(p, label, a, 0, value, slope, change, ratio)
-        for k in range(EXPERTS):
+            ratio[k] = change[k]  # slope and ratio have the probabilities, for the steps of second order
             right += pi[k] * change[k]
             wrong += pi[k] * slope[k]
-            slope[k] *= -label
-    else:
+    if not usual:
         _steps(step, params, p, label, a, value, slope, ratio)
     if usual and right > 1e-250 and wrong > 1e-250:
-        loss = -math.log(right) if right < 0.5 else -math.log1p(-wrong)
+        loss = -math.log(right) if right < 0.5 else -log_complement(wrong)
         mixed = -label * (loss + math.log(wrong))
         sigma, kappa = wrong, right
     else:

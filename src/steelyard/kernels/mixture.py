@@ -31,13 +31,13 @@ from steelyard.kernels.experts import (
     mixing_rate,
     retire_and_clip,
     set_changes,
+    set_lengths,
 )
-from steelyard.kernels.features import LARGE, WEIGHTS, grown_weight, predict_centered
+from steelyard.kernels.features import WEIGHTS, grown_weight, predict_centered
 from steelyard.kernels.layout import (
     EVIDENCE,
     EXPERT_VECTORS,
     EXPERTS,
-    HALF,
     HIGHEST,
     LABEL_MEAN,
     LARGEST,
@@ -166,15 +166,15 @@ def learn_mixture(
         second_state[2 * wide : 3 * wide],
         second_state[3 * wide : start],
         free[:wide],
-        free[wide : 2 * wide],
         second_state[start : start + wide * wide],
-        free[2 * wide : 3 * wide],
+        free[wide : 2 * wide],
         second_state[start + wide * wide : start + own],
         second_state[start + own : start + own + wide * wide],
-        free[3 * wide : 4 * wide],
+        free[2 * wide : 3 * wide],
         second_state[start + own + wide * wide : start + 2 * own],
         second_state[start + 2 * own :],
     )
+    values = vectors[1] if resident else free[3 * wide : 4 * wide]
     priors = (config[MIX_STRONG], config[MIX_WEAK])
     if resident:
         take_all(records, vectors, singles, last, n_features)
@@ -213,9 +213,11 @@ def learn_mixture(
         last_rate = clocks[MIXING_RATE] if clocks[MIXING_RATE] > 0.0 else rate
         both = clocks[MATRICES] > 1.0
         if extra:
-            write_row(data, indices, lo, hi, dense, second_order[4], n_features, intercept)
+            if not resident:
+                write_row(data, indices, lo, hi, dense, values, n_features)
             read_row(
                 second_order,
+                values,
                 size,
                 n_features,
                 counted if h > 0.0 else 0.0,
@@ -237,11 +239,9 @@ def learn_mixture(
                 take_sums(records, vectors, singles, c, count)
             features = (v, grown, curve, whole, z, first, second, offsets)
             predict_lanes(features, count, table, shift, out)
-            for k in range(EXPERTS):
-                p[k] = p_all[c * WEIGHTS + np.uint64(k)] + out[k]
             norm1, norm2 = out[EXPERTS], out[EXPERTS + 1]
             evidence = sums[c, EVIDENCE : EVIDENCE + TOTAL]
-            retire_and_clip(clocks, kind, labels, h, evidence, p)
+            retire_and_clip(clocks, kind, labels, h, evidence, p_all, c * WEIGHTS, out, p)
             logistic, clipping = kind == MIX_LOGISTIC, labels == PLAIN or clocks[MIX_ROWS] > 0.0
             if extra:
                 offset = clocks[LABEL_MEAN]
@@ -251,9 +251,7 @@ def learn_mixture(
             moved, scale, speed = label_scales(
                 clocks, kind, labels, config[MIX_DELTA], label, h, seen, intercept, first_label
             )
-            for k in range(HALF):
-                a[k] = min(rates[k] * speed * relative * norm1, LARGE)
-                a[HALF + k] = min(rates[HALF + k] * speed * relative * norm2, LARGE)
+            set_lengths(rates, speed * relative, norm1, norm2, a)
 
             # every expert's step, the mixture's prediction and its loss
             if kind == MIX_CONVEX:
@@ -316,7 +314,7 @@ def learn_mixture(
                 )
         if h == 0.0:
             continue
-        add_to_certificate(data, indices, lo, hi, dense, intercept, slopes, dual)
+        add_to_certificate(data, indices, lo, hi, dense, intercept, slopes, vectors[1], resident, dual)
         if extra:
             leave_rest(second_order, both, size, variances, grown_by)
             clocks[SECOND_SEEN] += counted

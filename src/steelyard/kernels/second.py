@@ -19,8 +19,8 @@ A it counts as 10 at most, as in the mixture: a heavy row moves x as far as its 
 
 After many rows the two priors make no difference any more: from then on the first expert is the second one.
 
-``second`` is (mean, variance, inverse, present, z, w, P, u, g, P, u, g, models): for each column its mean, its
-variance, one over its unit, the weight of the rows in which it is not zero, and for the row at hand z, and room; for
+``second`` is (mean, variance, inverse, present, z, P, u, g, P, u, g, models): for each column its mean, its
+variance, one over its unit, the weight of the rows in which it is not zero, and for the row at hand z; for
 each expert P, of which half is kept, u = P z, and g, of which g g^T is still to be taken off P: that waits for the next
 row, which reads P anyway. ``models`` has, for each output and expert, x and then GAMMA and INFO.
 """
@@ -28,6 +28,7 @@ row, which reads P anyway. ``models`` has, for each output and expert, x and the
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,14 +37,15 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from steelyard.kernels.compile import dense_jit, inline_jit, jit
+from steelyard.kernels.compile import dense_jit, f8, inline_jit, jit
 from steelyard.kernels.features import RANGE
 from steelyard.kernels.layout import EXPERTS, GAMMA, INFO, SECOND_EXTRA
 from steelyard.kernels.mixing import clip
 from steelyard.kernels.steps.lanes import Lanes, array_data, load, spread, store, total_of
+from steelyard.kernels.steps.scalar import mean_excess
+from steelyard.kernels.vectors import add_lanes, compare
 
 _word = ir.IntType(64)
-_ROWS = 4  # of P at a time: u is read and written once for all of them
 _GROWTH = 1.1  # a unit follows its column's spread when that has grown by so much
 _MOST = 1e8  # what is known along a row grows by at most this factor, for the digits of P
 _MODERATION = math.pi / 8.0
@@ -55,46 +57,67 @@ _LEAST, _LARGEST = 1e-200, 1e200  # of b: otherwise a row is not learned
 # -------------------------------------------------------------------------------------------------- the matrix
 
 
+def _totals(dots: list[Lanes]) -> Lanes:
+    """The sums over the lanes of eight vectors, in one vector: by halves, two of them at a time."""
+    builder = dots[0].builder
+    for half in (1, 2, 4):
+        low = [i if not i & half else EXPERTS + i - half for i in range(EXPERTS)]
+        patterns = [ir.Constant(ir.VectorType(ir.IntType(32), EXPERTS), [i + by for i in low]) for by in (0, half)]
+        pairs = zip(dots[0::2], dots[1::2], strict=True)
+        dots = [
+            Lanes(builder, builder.shuffle_vector(left.value, right.value, patterns[0]))
+            + Lanes(builder, builder.shuffle_vector(left.value, right.value, patterns[1]))
+            for left, right in pairs
+        ]
+    return dots[0]
+
+
+def _pass_rows(context: Any, builder: Any, sig: Any, args: Any, count: int) -> Any:
+    """P -= g g^T for ``count`` rows of P, and what they add to u = P z; sets u of the eight that the rows are among."""
+    matrix, gs, zs, us = (array_data(context, builder, sig.args[i], args[i]) for i in range(4))
+    row, width = args[4], args[5]
+    eight = ir.Constant(_word, EXPERTS)
+    rows = [builder.add(row, ir.Constant(_word, i)) for i in range(count)]
+    starts = [builder.mul(each, width) for each in rows]
+    own, values = ([spread(builder, builder.load(builder.gep(data, [each]))) for each in rows] for data in (gs, zs))
+    zero = ir.Constant(ir.VectorType(ir.DoubleType(), EXPERTS), [0.0] * EXPERTS)
+    dots = [cgutils.alloca_once_value(builder, zero) for _ in range(EXPERTS)]
+
+    def pass_eight(at: Any, total: Lanes, dots: list[Any]) -> Lanes:
+        left, here = -load(builder, gs, at), load(builder, zs, at)
+        for i, start in enumerate(starts):
+            place = builder.add(start, at)
+            new = left.times_plus(own[i], load(builder, matrix, place))
+            store(builder, matrix, place, new)
+            total = new.times_plus(values[i], total)
+            if dots:
+                builder.store(new.times_plus(here, Lanes(builder, builder.load(dots[i]))).value, dots[i])
+        return total
+
+    with cgutils.for_range(builder, builder.udiv(row, eight)) as loop:
+        at = builder.mul(loop.index, eight)
+        store(builder, us, at, pass_eight(at, load(builder, us, at), dots))
+    diagonal = pass_eight(row, Lanes(builder, zero), [])
+    store(builder, us, row, diagonal + _totals([Lanes(builder, builder.load(dot)) for dot in dots]))
+    return context.get_dummy_value()
+
+
 @intrinsic
-def _pass_rows(typingctx: Any, P: Any, g: Any, z: Any, u: Any, w: Any, row: Any, width: Any) -> Any:
-    """P -= g g^T, for four rows of P from ``row`` on, and what they add to u = P z: to u, and the rest to w.
+def _pass_eight(typingctx: Any, P: Any, g: Any, z: Any, u: Any, row: Any, width: Any) -> Any:
+    """P -= g g^T for eight rows of P from ``row`` on, and what they add to u = P z.
 
     P is symmetric, and of it only the columns up to the end of the rows' own eight are kept: those before these eight
-    stand for the other half as well. ``width`` is a multiple of eight.
+    stand for the other half as well. ``width`` and ``row`` are multiples of eight.
     """
-    signature = types.void(P, g, z, u, w, types.intp, types.intp)
+    signature = types.void(P, g, z, u, types.intp, types.intp)
+    return signature, partial(_pass_rows, count=EXPERTS)
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        matrix, gs, zs, us, ws = (array_data(context, builder, sig.args[i], args[i]) for i in range(5))
-        row, width = args[5], args[6]
-        eight = ir.Constant(_word, EXPERTS)
-        rows = [builder.add(row, ir.Constant(_word, i)) for i in range(_ROWS)]
-        starts = [builder.mul(each, width) for each in rows]
-        factors = [[spread(builder, builder.load(builder.gep(data, [each]))) for each in rows] for data in (gs, zs)]
-        zero = ir.Constant(ir.VectorType(ir.DoubleType(), EXPERTS), [0.0] * EXPERTS)
-        dots = [cgutils.alloca_once_value(builder, zero) for _ in rows]
 
-        def pass_eight(at: Any, both: bool) -> None:
-            left, total = 0.0 - load(builder, gs, at), load(builder, us, at)
-            here = load(builder, zs, at)
-            for start, own, value, dot in zip(starts, *factors, dots, strict=True):
-                place = builder.add(start, at)
-                new = left.times_plus(own, load(builder, matrix, place))
-                store(builder, matrix, place, new)
-                total = new.times_plus(value, total)
-                if both:
-                    builder.store(new.times_plus(here, Lanes(builder, builder.load(dot))).value, dot)
-            store(builder, us, at, total)
-
-        own = builder.udiv(row, eight)
-        with cgutils.for_range(builder, own) as loop:
-            pass_eight(builder.mul(loop.index, eight), True)
-        pass_eight(builder.mul(own, eight), False)
-        for each, dot in zip(rows, dots, strict=True):
-            builder.store(total_of(Lanes(builder, builder.load(dot))), builder.gep(ws, [each]))
-        return context.get_dummy_value()
-
-    return signature, codegen
+@intrinsic
+def _pass_four(typingctx: Any, P: Any, g: Any, z: Any, u: Any, row: Any, width: Any) -> Any:
+    """The same for the last four, where the other four are no columns."""
+    signature = types.void(P, g, z, u, types.intp, types.intp)
+    return signature, partial(_pass_rows, count=EXPERTS // 2)
 
 
 @intrinsic
@@ -116,13 +139,13 @@ def _dot(typingctx: Any, x: Any, z: Any, width: Any) -> Any:
 
 
 @jit
-def _multiply(P, u, w, g, z, columns):
+def _multiply(P, u, g, z, columns):
     """Take off P what the last row left to be taken, and set u = P z; returns b."""
-    u[:] = 0.0
-    for row in range(0, columns, _ROWS):
-        _pass_rows(P, g, z, u, w, row, z.size)
-    for j in range(columns):
-        u[j] += w[j]
+    for row in range(0, columns, EXPERTS):
+        if row + EXPERTS // 2 < columns:
+            _pass_eight(P, g, z, u, row, z.size)
+        else:
+            _pass_four(P, g, z, u, row, z.size)
     return _dot(u, z, z.size)
 
 
@@ -168,31 +191,58 @@ def _grow_unit(P, u, g, j, ratio, prior, size, models, expert):
 # ------------------------------------------------------------------------------------------------- the columns
 
 
-@dense_jit
-def _observe_columns(mean, variance, inverse, present, z, size, h, seen, centering):
-    """Let the columns take in z, which holds q and becomes q - mean. Returns whether a unit has to grow."""
-    growing = 0
+@intrinsic
+def _observe_eight(
+    typingctx: Any,
+    mean: Any,
+    variance: Any,
+    inverse: Any,
+    present: Any,
+    q: Any,
+    z: Any,
+    at: Any,
+    h: Any,
+    share: Any,
+    moving: Any,
+    after: Any,
+) -> Any:
+    """Eight columns from ``at`` on take in q, and z = (q - mean)/unit; returns bits of those whose units must grow."""
+    signature = types.uint64(mean, variance, inverse, present, q, z, types.intp, f8, f8, f8, f8)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        places = [array_data(context, builder, sig.args[i], args[i]) for i in range(6)]
+        mean, variance, inverse, present, q = (load(builder, place, args[6]) for place in places[:5])
+        h, share, moving, after = (spread(builder, number) for number in args[7:])
+        away = q - mean
+        moved = moving.times_plus(away, mean)
+        rest = q - moved
+        spread2 = share.times_plus(away.times_plus(rest, -variance), variance)
+        there = present + compare(q, "!=", 0.0).choose(h, 0.0)
+        for place, new in zip(places, (moved, spread2, None, there, None, rest * inverse), strict=True):
+            if new is not None:
+                store(builder, place, args[6], new)
+        outgrown = compare(spread2 * (inverse * inverse) * after, ">", there * (_GROWTH * _GROWTH))
+        return (outgrown | (compare(inverse, "==", 0.0) & compare(spread2, ">", 0.0))).bits
+
+    return signature, codegen
+
+
+@inline_jit
+def _observe_columns(mean, variance, inverse, present, q, z, h, seen, centering):
+    """Let the columns take in a row and set z = (q - mean)/unit. Returns whether a unit has to grow."""
     after = seen + h
     share = h / after
-    for j in range(size):
-        q = z[j]
-        away = q - mean[j]
-        moved = mean[j] + share * away if centering else 0.0
-        rest = q - moved
-        spread2 = variance[j] + share * (away * rest - variance[j])
-        there = present[j] + (h if q != 0.0 else 0.0)
-        mean[j] = moved
-        variance[j] = spread2
-        present[j] = there
-        z[j] = rest
-        growing |= spread2 * inverse[j] * inverse[j] * after > _GROWTH * _GROWTH * there
-        growing |= inverse[j] == 0.0 and spread2 > 0.0
-    return growing != 0
+    growing = np.uint64(0)
+    for at in range(0, z.size, EXPERTS):
+        growing |= _observe_eight(
+            mean, variance, inverse, present, q, z, at, h, share, share if centering else 0.0, after
+        )
+    return growing != np.uint64(0)
 
 
 @jit
 def _grow_units(second, size, features, seen, both, priors):
-    mean, variance, inverse, present, _, _, P0, u0, g0, P1, u1, g1, models = second
+    mean, variance, inverse, present, _, P0, u0, g0, P1, u1, g1, models = second
     for j in range(features):
         if not variance[j] > 1e-24 * mean[j] * mean[j]:
             continue  # but rounding
@@ -208,43 +258,40 @@ def _grow_units(second, size, features, seen, both, priors):
 
 
 @dense_jit
-def _scale(z, inverse, size):
+def _standardize(mean, inverse, q, z, size):
     for j in range(size):
-        z[j] *= inverse[j]
-
-
-@dense_jit
-def _subtract(z, mean, size):
-    for j in range(size):
-        z[j] -= mean[j]
+        z[j] = (q[j] - mean[j]) * inverse[j]
 
 
 @inline_jit
-def write_row(data, indices, lo, hi, dense, z, features, intercept):
-    """Write a row to z, zeros and all."""
+def write_row(data, indices, lo, hi, dense, q, features):
+    """Write a row to q, zeros and all."""
     if dense:
         for j in range(features):
-            z[j] = np.float64(data[lo + np.uint64(j)])
+            q[j] = np.float64(data[lo + np.uint64(j)])
     else:
-        z[:] = 0.0
+        q[:features] = 0.0
         for e in range(lo, hi):
-            z[np.uint64(indices[e])] = np.float64(data[e])
-    z[features] = 1.0 if intercept else 0.0
+            q[np.uint64(indices[e])] = np.float64(data[e])
 
 
 @inline_jit
-def read_row(second, size, features, h, seen, centering, both, priors, variances):
-    """Have z, u and b of a row that was written to z; ``h`` is its counted weight, ``seen`` that of all before it."""
-    mean, variance, inverse, present, z, w, P0, u0, g0, P1, u1, g1, _ = second
+def read_row(second, q, size, features, h, seen, centering, both, priors, variances):
+    """Have z, u and b of the row q; ``h`` is its counted weight, ``seen`` that of all before it.
+
+    Whole vectors are worked on: q is 0 after its last feature, and so is all that is known of columns there.
+    """
+    mean, variance, inverse, present, z, P0, u0, g0, P1, u1, g1, _ = second
     if h > 0.0:
-        if _observe_columns(mean, variance, inverse, present, z, features, h, seen, centering):
+        if _observe_columns(mean, variance, inverse, present, q, z, h, seen, centering):
             _grow_units(second, size, features, seen + h, both, priors)
+            _standardize(mean, inverse, q, z, z.size)
     else:
-        _subtract(z, mean, features)
-    _scale(z, inverse, features)
+        _standardize(mean, inverse, q, z, z.size)
+    z[features] = 1.0 if centering else 0.0
     for expert in range(0 if both else 1, 2):
         P, u, g = (P0, u0, g0) if expert == 0 else (P1, u1, g1)
-        variances[expert] = _multiply(P, u, w, g, z, features + 1)
+        variances[expert] = _multiply(P, u, g, z, features + 1)
         g[:] = 0.0
 
 
@@ -254,7 +301,7 @@ def read_row(second, size, features, h, seen, centering, both, priors, variances
 @inline_jit
 def predict_second(second, c, both, logistic, h, offset, low, high, clipping, variances, raw, p, evidence):
     """What the two play for an output: ``p[8:10]``; ``raw`` keeps <x, z>. A row of weight 0 retires none."""
-    z, models = second[4], second[12]
+    z, models = second[4], second[11]
     for expert in range(2):
         source = expert if both else 1
         at = (2 * int(c) + source) * (z.size + SECOND_EXTRA)
@@ -272,22 +319,30 @@ def predict_second(second, c, both, logistic, h, offset, low, high, clipping, va
 
 
 @jit
+def _growth(d):
+    """e^d - 1, by its series where that is shorter than a call."""
+    return d + d * d * mean_excess(d) if d < 1.0 else math.expm1(d)
+
+
+@jit
 def _way(m, t, push):
     """The D of t^2 D + 2 m t (e^D - 1) + m^2 (e^2D - 1)/2 = push, or _FARTHEST, if that is less.
 
-    Newton's from above, which never undershoots: the left side is at least D, since t + m = 1.
+    Newton's from above, which never undershoots: the left side is at least D, since t + m = 1. A step ends within its
+    square of the root. A short way starts from two terms of its series: from there, one step is enough.
     """
     d = push
-    if push > 0.1 and m > 1e-150:
+    if push < 0.01:
+        d = push / (1.0 + m * push)
+    elif push > 0.1 and m > 1e-150:
         d = min(push, 0.5 * math.log1p(2.0 * push / (m * m)))
     d = min(d, _FARTHEST)
     for _ in range(60):
-        # e^d - 1, by its series where that is shorter than a call
-        x = math.expm1(d) if d > 0.1 else d * (1.0 + d / 2.0 * (1.0 + d / 3.0 * (1.0 + d / 4.0 * (1.0 + d / 5.0))))
+        x = _growth(d)
         rise = t + m * (1.0 + x)
         change = (t * t * d + m * x * (2.0 * t + m * (0.5 * x + 1.0)) - push) / (rise * rise)
         d -= change
-        if not change > 1e-7 * d:
+        if not change * abs(change) > 1e-14 * d:
             break
     return clip(d, 0.0, _FARTHEST)  # a start below the root, because of the limit, ends anywhere above it
 
@@ -303,7 +358,7 @@ def _logistic_step(m, t, b, label, h, counted):
     step = label * s * d / b
     if h > counted:
         d = _way(m, t, counted * b / s * t)
-    return step, m * math.expm1(d)
+    return step, m * _growth(d)
 
 
 @jit
@@ -333,7 +388,7 @@ def step_second(
     second, c, both, logistic, label, offset, low, high, h, counted, rows, variances, raw, evidence, experts, grown
 ):
     """Let both learn a label of an output; ``grown`` receives what P is to grow by, summed over the outputs."""
-    z, models = second[4], second[12]
+    z, models = second[4], second[11]
     likely, other = experts[3], experts[2]
     width = z.size
     for expert in range(0 if both else 1, 2):
@@ -348,24 +403,16 @@ def step_second(
         else:
             step, more = _squared_step(raw[expert], b, label, offset, low, high, h, counted)
         grown[expert] += min(more, _MOST)
-        u = second[7] if expert == 0 else second[10]
-        _add(models[at : at + width], u, step)
-
-
-@dense_jit
-def _add(x, u, factor):
-    for j in range(x.size):
-        x[j] += factor * u[j]
+        u = second[6] if expert == 0 else second[9]
+        add_lanes(models[at : at + width], u, step, width)
 
 
 @inline_jit
 def leave_rest(second, both, size, variances, grown):
     """Set g of both: the outputs share P, which grows by the mean of what each would have it grow by."""
     for expert in range(0 if both else 1, 2):
-        u, g = (second[7], second[8]) if expert == 0 else (second[10], second[11])
+        u, g = (second[6], second[7]) if expert == 0 else (second[9], second[10])
         mean = grown[expert] / np.float64(size)
         b = variances[expert]
         if mean > 0.0 and _LEAST < b < _LARGEST:
-            factor = math.sqrt(mean / ((1.0 + mean) * b))
-            for j in range(u.size):
-                g[j] = factor * u[j]
+            add_lanes(g, u, math.sqrt(mean / ((1.0 + mean) * b)), g.size)

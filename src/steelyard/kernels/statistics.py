@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from steelyard.kernels.compile import dense_jit, inline_jit, jit
+from steelyard.kernels.compile import inline_jit, jit
 from steelyard.kernels.features import (
     TINY,
     WEIGHTS,
@@ -27,9 +27,10 @@ from steelyard.kernels.features import (
 from steelyard.kernels.intrinsics import prefetch, trailing_zeros
 from steelyard.kernels.layout import CENTERED, ZERO_POWER
 from steelyard.kernels.rows import EIGHT, ONE, TWO, ZERO
-from steelyard.kernels.vectors import observe_lanes
+from steelyard.kernels.vectors import copy_lanes, observe_lanes, put_lanes, take_lanes
 
 _LOWEST_EIGHT = np.uint64(255)
+_WHOLE_EIGHTS = ~np.uint64(7)
 
 
 @inline_jit
@@ -64,25 +65,57 @@ def _put_back(records, vectors, e):
 
 
 @inline_jit
+def _take_row(records, vectors, singles, start, count, last):
+    """Read the statistics of a row's features into the vectors, from eight of which one is at ``start`` on.
+
+    They are filled up with the intercept's record and the value zero, which is that of a feature that is not there.
+    G and H of the last output, which stand beside them, come along.
+    """
+    table, _, _, size, _ = records
+    offsets, q, n, mean, v, inverse, whole, z, _, _ = vectors
+    for e in range(np.uint64(count), np.uint64(count) + EIGHT):
+        q[e] = whole[e] = z[e] = 0.0
+        offsets[e] = last
+    room = v.size
+    columns = (offsets, n, mean, v, inverse, singles[room : 2 * room], singles[2 * room :])
+    for e in range(np.uint64(start) & _WHOLE_EIGHTS, np.uint64(count) + ONE, EIGHT):
+        take_lanes(columns, e, table, size * WIDTH_OF_OUTPUT - TWO)
+
+
+@inline_jit
+def _put_row_back(records, vectors, singles, count):
+    """Write them to the records, and G and H of the last output."""
+    table, _, _, size, _ = records
+    offsets, _, n, mean, v, _, _, _, _, _ = vectors
+    room = v.size
+    columns = (offsets, n, mean, v, singles[room : 2 * room], singles[2 * room :])
+    put_lanes(columns, count, table, size * WIDTH_OF_OUTPUT - TWO)
+
+
+@inline_jit
 def take_sums(records, vectors, singles, c, count):
-    """Read G and H of an output for the features of a row that is not resident."""
+    """Read G and H of an output for the features of a row that is not resident; of a single one, they are there."""
     table, _, _, size, _ = records
     room = np.uint64(vectors[4].size)
-    for e in range(np.uint64(count)):
-        at = vectors[0][e] + size * WEIGHTS + TWO * c
-        singles[room + e] = table[at]
-        singles[room + room + e] = table[at + ONE]
+    if size > ONE:
+        for e in range(np.uint64(count)):
+            at = vectors[0][e] + size * WEIGHTS + TWO * c
+            singles[room + e] = table[at]
+            singles[room + room + e] = table[at + ONE]
 
 
 @inline_jit
 def put_sums_back(records, vectors, singles, c, count):
-    """Write them to the records again."""
+    """Write them to the records again; with those of the last output go the statistics, which stand beside them."""
     table, _, _, size, _ = records
     room = np.uint64(vectors[4].size)
-    for e in range(np.uint64(count)):
-        at = vectors[0][e] + size * WEIGHTS + TWO * c
-        table[at] = singles[room + e]
-        table[at + ONE] = singles[room + room + e]
+    if c + ONE == size:
+        _put_row_back(records, vectors, singles, count)
+    else:
+        for e in range(np.uint64(count)):
+            at = vectors[0][e] + size * WEIGHTS + TWO * c
+            table[at] = singles[room + e]
+            table[at + ONE] = singles[room + room + e]
 
 
 @jit
@@ -124,18 +157,8 @@ def put_all_back(records, vectors, singles, features):
 
 
 @inline_jit
-def fill_up(vectors, count, last):
-    """Fill the last eight up with features that are not there, and have the intercept's record."""
-    offsets, q, n, _, _, _, whole, z, _, _ = vectors
-    for e in range(np.uint64(count), np.uint64(count) + EIGHT):
-        q[e], n[e] = 0.0, -1.0
-        whole[e] = z[e] = 0.0
-        offsets[e] = last
-
-
-@inline_jit
-def gather_row(row, ahead, records, vectors, journal, last):
-    """Bring the features of a row into the vectors; returns how many there are, and the sum of their squares.
+def gather_row(row, ahead, records, vectors, journal):
+    """Find the records of a row's features; returns how many there are, and the sum of their squares.
 
     Records of the row ``ahead`` are fetched one by one on the way: all at once, they would wait in line.
     """
@@ -160,18 +183,17 @@ def gather_row(row, ahead, records, vectors, journal, last):
                 keep_record(doubles, dual, base, width, size, stamps, np.uint64(indices[e]), copies, copied)
             offsets[count] = base
             q[count] = value
-            _take(records, vectors, count, base)
             count += ONE
-    fill_up(vectors, count, last)
     return np.int64(count), sum_of_squares
 
 
-@dense_jit
+@inline_jit
 def copy_row(data, lo, q, features):
     """Bring the values of a dense row into the vectors; returns the sum of their squares."""
-    sum_of_squares = 0.0
-    for j in range(features):
-        value = np.float64(data[lo + np.uint64(j)])
+    whole = np.uint64(features) // EIGHT * EIGHT
+    sum_of_squares = copy_lanes(data, lo, q, whole)
+    for j in range(whole, np.uint64(features)):
+        value = np.float64(data[lo + j])
         q[j] = value
         sum_of_squares += value * value
     return sum_of_squares
@@ -200,6 +222,9 @@ def _settle(records, vectors, singles, centered, clocks, last, e, h, seen, after
     _take(records, vectors, e, base)
     if resident:
         _move_sums(records, vectors, singles, e, False)
+    else:  # the last output's, as in ``_take_row``
+        room, at = z.size, base + size * WIDTH_OF_OUTPUT - TWO
+        singles[room + e], singles[2 * room + e] = table[at], table[at + ONE]
 
 
 @inline_jit
@@ -215,13 +240,6 @@ def observe_eight(records, vectors, singles, centered, clocks, last, e, h, seen,
     return int(result >> EIGHT)
 
 
-@inline_jit
-def put_row_back(records, vectors, count):
-    """Write the statistics of a row's features to their records."""
-    for e in range(np.uint64(count)):
-        _put_back(records, vectors, e)
-
-
 @jit
 def read_values(vectors, count):
     """A row of weight 0 changes nothing: z is q, since ``features.predict_centered`` adds what the means are worth."""
@@ -231,10 +249,12 @@ def read_values(vectors, count):
 
 
 @jit
-def observe_missing(records, vectors, centered, clocks, last, count, h, seen, after):
+def observe_missing(records, vectors, singles, centered, clocks, last, count, h, seen, after):
     """Centered features that a sparse row lacks are zero in it: z = -mean. Returns the new ``count`` of features."""
     table, doubles, _, size, powers = records
     offsets, q, _, _, _, _, whole, z, _, _ = vectors
+    start = count
+    _put_row_back(records, vectors, singles, count)  # what the row has is known by its n
     i = 0
     while i < int(clocks[CENTERED]):
         base = centered[i]
@@ -246,10 +266,9 @@ def observe_missing(records, vectors, centered, clocks, last, count, h, seen, af
                 continue
             offsets[count] = base
             q[count] = 0.0
-            _take(records, vectors, count, base)
             count += 1
         i += 1
-    fill_up(vectors, count, last)
+    _take_row(records, vectors, singles, start, count, last)
     return count
 
 
@@ -267,9 +286,11 @@ def observe_row(
         count = np.int64(last // records[2])
         sum_of_squares = copy_row(data, lo, q, count)
     else:
-        count, sum_of_squares = gather_row(row, ahead, records, vectors, journal, last)
+        count, sum_of_squares = gather_row(row, ahead, records, vectors, journal)
     if not sum_of_squares < math.inf:
         return -1
+    if not resident:
+        _take_row(records, vectors, singles, ZERO, count, last)
     if h == 0.0:
         if resident:
             put_all_back(records, vectors, singles, count)
@@ -280,15 +301,13 @@ def observe_row(
             full += observe_eight(
                 records, vectors, singles, centered, clocks, last, e, h, seen, after, intercept, resident
             )
-        if not resident:
-            put_row_back(records, vectors, count)
         if seen == 0.0 and intercept:
             for e in range(count):
                 if not abs(q[e]) <= TINY:
                     centered[int(clocks[CENTERED])] = offsets[e]
                     clocks[CENTERED] += 1.0
         elif not resident and full < clocks[CENTERED]:
-            count = observe_missing(records, vectors, centered, clocks, last, count, h, seen, after)
+            count = observe_missing(records, vectors, singles, centered, clocks, last, count, h, seen, after)
     if intercept:
         offsets[count] = last
         v[count] = whole[count] = z[count] = 1.0

@@ -81,6 +81,9 @@ class Lanes:
     def __rtruediv__(self, other: Any) -> Lanes:
         return self._new(self.builder.fdiv(self.like(other), self.value))
 
+    def __neg__(self) -> Lanes:
+        return self._new(self.builder.fneg(self.value))
+
     def __abs__(self) -> Lanes:
         return self._call("llvm.fabs")
 
@@ -115,15 +118,14 @@ def _double_bits(number: float) -> int:
 
 
 def series(x: Lanes, coefficients: list[float]) -> Lanes:
-    """A polynomial in x, even and odd powers side by side."""
-    square = x * x
-    halves = []
-    for part in (coefficients[0::2], coefficients[1::2]):
-        total = Lanes(x.builder, x.like(part[-1]))
-        for coefficient in reversed(part[:-1]):
-            total = total.times_plus(square, coefficient)
-        halves.append(total)
-    return halves[1].times_plus(x, halves[0])
+    """A polynomial in x: neighbours are joined two by two, so that few of them wait for others."""
+    terms = [Lanes(x.builder, x.like(coefficient)) for coefficient in coefficients]
+    power = x
+    while len(terms) > 1:
+        single = terms[len(terms) // 2 * 2 :]
+        terms = [high.times_plus(power, low) for low, high in zip(terms[0::2], terms[1::2], strict=False)] + single
+        power = power * power
+    return terms[0]
 
 
 def _exponential(x: Lanes) -> tuple[Lanes, Lanes]:
@@ -170,10 +172,10 @@ def rough_log(x: Lanes) -> Lanes:
     return n.times_plus(math.log(2.0), series(mantissa - 1.0, [0.0, 1.0, -0.5, 1 / 3, -0.25, 0.2]))
 
 
-def log1p(x: Lanes) -> Lanes:
-    """ln(1 + x) for x >= 0, with the rounding of 1 + x made good."""
+def log1p(x: Lanes, inverse: Lanes) -> Lanes:
+    """ln(1 + x) for x >= 0 and inverse = 1/(1 + x), with the rounding of 1 + x made good."""
     u = 1.0 + x
-    return log(u) + (x - (u - 1.0)) / u
+    return (x - (u - 1.0)).times_plus(inverse, log(u))
 
 
 def array_data(context: Any, builder: Any, kind: Any, array: Any) -> Any:
@@ -209,6 +211,50 @@ def total_of(numbers: Lanes) -> Any:
         low, high = (ir.Constant(kind, list(range(start, start + count))) for start in (0, count))
         value = builder.fadd(builder.shuffle_vector(value, value, low), builder.shuffle_vector(value, value, high))
     return builder.extract_element(value, ir.Constant(ir.IntType(32), 0))
+
+
+def spread_pair(builder: Any, first: Any, second: Any) -> Lanes:
+    """A number in the first half of the lanes, another one in the other half."""
+    kind = ir.VectorType(ir.IntType(32), LANES)
+    halves = ir.Constant(kind, [0] * (LANES // 2) + [LANES] * (LANES // 2))
+    left, right = spread(builder, first), spread(builder, second)
+    return Lanes(builder, builder.shuffle_vector(left.value, right.value, halves))
+
+
+def in_all(builder: Any, *conditions: Any) -> Any:
+    """Whether conditions hold in every one of eight lanes."""
+    total = conditions[0]
+    for condition in conditions[1:]:
+        total = builder.and_(total, condition)
+    mask = ir.IntType(LANES)
+    return builder.icmp_unsigned("==", builder.bitcast(total, mask), ir.Constant(mask, (1 << LANES) - 1))
+
+
+@intrinsic
+def dot_eight(typingctx: Any, x: Any, y: Any) -> Any:
+    """The sum of x y over the first eight numbers of both."""
+    signature = types.float64(x, y)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        left, right = (array_data(context, builder, sig.args[i], args[i]) for i in range(2))
+        zero = ir.Constant(_word, 0)
+        return total_of(load(builder, left, zero) * load(builder, right, zero))
+
+    return signature, codegen
+
+
+@intrinsic
+def means_eight(typingctx: Any, pi: Any, x: Any) -> Any:
+    """Over the first eight numbers: the sum of pi x, that of pi, and the mean of x."""
+    signature = types.UniTuple(types.float64, 3)(pi, x)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        places = (array_data(context, builder, sig.args[i], args[i]) for i in range(2))
+        pi, x = (load(builder, place, ir.Constant(_word, 0)) for place in places)
+        values = [total_of(numbers) for numbers in (pi * x, pi, x * (1.0 / LANES))]
+        return context.make_tuple(builder, sig.return_type, values)
+
+    return signature, codegen
 
 
 @intrinsic

@@ -1,7 +1,7 @@
 """The logistic loss: its step, for one number and for eight or sixteen at a time, and its conjugate.
 
 ``m = y*p`` is the margin and every rule moves it upwards: ``m' = m + D`` and ``c = -y*D/a``. IWA is ``_series_flow``,
-``_short_flow`` and ``_long_flow`` for one number, and ``_logistic_vector`` in vectors, which the mixture and banks run.
+``_short_flow`` and ``_long_flow`` for one number, and ``_last_step`` in vectors, which the mixture and banks run.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from steelyard.kernels.compile import f8, jit
@@ -20,6 +22,7 @@ from steelyard.kernels.steps.lanes import (
     array_data,
     exp,
     expm1,
+    in_all,
     load,
     log,
     log1p,
@@ -212,55 +215,87 @@ def logistic_conjugate(s, y, k):
 # ------------------------------------------------------------------------------------- eight or sixteen at a time
 
 
-def _logistic_vector(p: Lanes, y: Lanes, a: Lanes, steps: int = 2) -> tuple[Lanes, Lanes, Lanes, Lanes]:
-    """(value, sigma, kappa, v) of the logistic loss: sigma = -y*slope, and v = -y*c of the IWA update.
-
-    For |p| <= 30 and a in [1e-100, 1e8]. The travel D solves sigma*D + kappa*(e^D - 1) = a*sigma; its two upper bounds
-    are within two fifths of it, from there two ``steps`` of Halley's are within 4e-4, and one of fifth order to 1e-13.
-    """
-    m = y * p
-    e = exp(0.0 - abs(m))
-    value = log1p(e) + (0.0 - m).at_least(0.0)
+def _losses(m: Lanes) -> tuple[Lanes, Lanes, Lanes]:
+    """(value, sigma, kappa) at margins: the loss, and the probabilities of the other label and of the label."""
+    e = exp(-abs(m))
     more = 1.0 / (1.0 + e)
     less = e * more
-    sigma, kappa = m.where(">", 0.0, less, more), m.where(">", 0.0, more, less)
-    tau = a * sigma
+    value = log1p(e, more) + (0.0 - m).at_least(0.0)
+    return value, m.where(">", 0.0, less, more), m.where(">", 0.0, more, less)
+
+
+# The travel D of IWA solves f = sigma*D + kappa*(e^D - 1) - tau = 0, where tau = a*sigma.
+
+
+def _near_flow(tau: Lanes, sigma: Lanes, kappa: Lanes, steps: int) -> Lanes:
+    """D within 4e-4, for two ``steps`` of Halley's, from its two upper bounds, which are within two fifths of it."""
     d = rough_log(1.0 + tau / kappa).at_most(tau)
-    for order in (*([3] * steps), 5):
+    for _ in range(steps):
         x = expm1(d)
-        f = sigma.times_plus(d, kappa.times_plus(x, 0.0 - tau))
+        f = sigma.times_plus(d, kappa.times_plus(x, -tau))
         slope = kappa.times_plus(x, 1.0)
-        curve = kappa.times_plus(x, kappa)
-        if order == 3:
-            d = d - f * slope / slope.times_plus(slope, -0.5 * curve * f)
-        else:
-            inverse = 1.0 / slope
-            r, q = f * inverse, curve * inverse
-            fourth = q * q.times_plus(q * 0.625 - 5 / 12, 1 / 24)
-            d = d - r * r.times_plus(0.5 * q + r * (q * (0.5 * q - 1 / 6) + r * fourth), 1.0)
-    return value, sigma, kappa, (d / a).at_most(sigma)
+        d = d - f * slope / slope.times_plus(slope, -0.5 * kappa.times_plus(x, kappa) * f)
+    return d
+
+
+def _last_step(d: Lanes, tau: Lanes, sigma: Lanes, kappa: Lanes) -> Lanes:
+    """One step of fifth order: to 1e-13, from within 4e-4."""
+    x = expm1(d)
+    f = sigma.times_plus(d, kappa.times_plus(x, -tau))
+    inverse = 1.0 / kappa.times_plus(x, 1.0)
+    r, q = f * inverse, kappa.times_plus(x, kappa) * inverse
+    fourth = q * q.times_plus(q * 0.625 - 5 / 12, 1 / 24)
+    return d - r * r.times_plus(0.5 * q + r * (q * (0.5 * q - 1 / 6) + r * fourth), 1.0)
+
+
+def _rough_flow(builder: Any, tau: Lanes, sigma: Lanes, kappa: Lanes) -> Lanes:
+    """D within 1e-6 for margins above -10, and within 2e-4 down to -30; a few terms will do where all D are short."""
+    start = cgutils.alloca_once(builder, tau.type)
+    short = in_all(builder, builder.fcmp_ordered("<=", tau.value, tau.like(0.5)))
+    with builder.if_else(short) as (then, otherwise):
+        with then:
+            builder.store((tau / tau.times_plus(0.5 * kappa, 1.0)).value, start)
+        with otherwise:
+            builder.store(_near_flow(tau, sigma, kappa, 1).value, start)
+    return _last_step(Lanes(builder, builder.load(start)), tau, sigma, kappa)
 
 
 @intrinsic
-def logistic_lanes(
-    typingctx: Any, p: Any, y: Any, a: Any, at: Any, value: Any, sigma: Any, kappa: Any, ratio: Any
-) -> Any:
-    """Eight logistic steps with one label: value, ``sigma = -y*slope``, ``kappa = 1 - sigma``, ``ratio = c/slope``.
+def logistic_lanes(typingctx: Any, p: Any, y: Any, a: Any, value: Any, slope: Any, kappa: Any, ratio: Any) -> Any:
+    """Eight logistic steps with one label: value, slope, ``kappa``, the label's probability, and ``ratio = c/slope``.
 
-    With one step of Halley's the ratio is within 1e-6 for margins above -10, and within 2e-4 down to -30: weights of
-    single precision need no more.
+    Returns whether they are right: for |p| <= 30 and a in [1e-100, 1e8]. The ratio has the digits that weights of
+    single precision need.
     """
-    signature = types.void(p, f8, a, types.intp, value, sigma, kappa, ratio)
+    signature = types.boolean(p, f8, a, value, slope, kappa, ratio)
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        places = {i: array_data(context, builder, sig.args[i], args[i]) for i in (0, 2, 4, 5, 6, 7)}
-        at = args[3]
-        p, a = load(builder, places[0], at), load(builder, places[2], at)
-        value, sigma, kappa, v = _logistic_vector(p, spread(builder, args[1]), a, 1)
-        store(builder, places[4], at, value)
-        store(builder, places[5], at, sigma)
-        store(builder, places[6], at, kappa)
-        store(builder, places[7], at, v / sigma)
+        places = {i: array_data(context, builder, sig.args[i], args[i]) for i in (0, 2, 3, 4, 5, 6)}
+        at = ir.Constant(ir.IntType(64), 0)
+        p, y, a = load(builder, places[0], at), spread(builder, args[1]), load(builder, places[2], at)
+        value, sigma, kappa = _losses(y * p)
+        tau = a * sigma
+        inverse = 1.0 / tau
+        store(builder, places[3], at, value)
+        store(builder, places[4], at, -y * sigma)
+        store(builder, places[5], at, kappa)
+        store(builder, places[6], at, (_rough_flow(builder, tau, sigma, kappa) * inverse).at_most(1.0))
+        bounds = [(abs(p), "<=", 30.0), (a, ">=", 1e-100), (a, "<=", 1e8)]
+        return in_all(builder, *(builder.fcmp_ordered(sign, x.value, x.like(bound)) for x, sign, bound in bounds))
+
+    return signature, codegen
+
+
+@intrinsic
+def probability_lanes(typingctx: Any, p: Any, y: Any, at: Any, value: Any, other: Any, likely: Any) -> Any:
+    """Logistic losses of eight predictions from ``at`` on, and the probabilities of the other label and the label."""
+    signature = types.void(p, f8, types.intp, value, other, likely)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        places = [array_data(context, builder, sig.args[i], args[i]) for i in (0, 3, 4, 5)]
+        m = spread(builder, args[1]) * load(builder, places[0], args[2])
+        for place, what in zip(places[1:], _losses(m), strict=True):
+            store(builder, place, args[2], what)
         return context.get_dummy_value()
 
     return signature, codegen
@@ -289,8 +324,11 @@ def _logistic_sixteen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     places = {i: array_data(context, builder, sig.args[i], args[i]) for i in range(len(args)) if i != 3}
     at = args[3]
     p, y, a = (load(builder, places[i], at, SIXTEEN) for i in range(3))
-    value, sigma, kappa, v = _logistic_vector(p, y, a)
-    away = 0.0 - y
+    value, sigma, kappa = _losses(y * p)
+    tau = a * sigma
+    d = _last_step(_near_flow(tau, sigma, kappa, 2), tau, sigma, kappa)
+    v = (d / a).at_most(sigma)
+    away = -y
     store(builder, places[4], at, value)
     store(builder, places[5], at, away * sigma)
     store(builder, places[6], at, away * v)

@@ -1,0 +1,25 @@
+"""A progress bar for people at a terminal, and nothing for a pipe."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Report = Callable[[str, int, int], None]
+"""Told of what is being done, how much of it is done, and how much there is."""
+
+
+@contextmanager
+def progress_bar() -> Iterator[Report | None]:
+    """A bar with the time left on a terminal, nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description:>28}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("starting", total=None)
+        yield lambda name, done, total: bar.update(task, description=name, completed=done, total=total)
