@@ -145,16 +145,21 @@ def _slow_function(name: str, arguments: list[Argument], address: int) -> Callab
         if len(given) != len(arguments):
             raise TypeError(f"{name} takes {len(arguments)} arguments, got {len(given)}")
         words = np.zeros(plan.WORDS * len(given), np.int64)
-        kept = []  # views of unusual arrays must live as long as the call
+        kept = []  # copies of unusual arrays must live as long as the call
         for i, (wanted, value) in enumerate(zip(arguments, given, strict=True)):
             row = words[plan.WORDS * i : plan.WORDS * (i + 1)]
             if wanted.dtype is None:
                 row[0] = _checked_number(name, i, value)
                 continue
-            array = _checked(name, i, wanted, value)
-            kept.append(array)
+            _check(name, i, wanted, value)
+            array = value if value.flags.aligned else value.copy()  # what came through a pipe may begin anywhere
+            kept.append((value, array))
             row[0], row[1 : 1 + array.ndim] = array.ctypes.data, array.shape
-        return _succeeded(name, int(enter(words.ctypes.data)))
+        code = int(enter(words.ctypes.data))
+        for value, array in kept:
+            if value is not array and value.flags.writeable:
+                value[...] = array
+        return _succeeded(name, code)
 
     call.__name__ = name
     return call
@@ -176,8 +181,8 @@ def _checked_number(name: str, place: int, value: Any) -> int:
     return number - 2**64 if number >= 2**63 else number
 
 
-def _checked(name: str, place: int, wanted: Argument, value: Any) -> np.ndarray[Any, Any]:
-    """The array, refused where a kernel would read it as something else."""
+def _check(name: str, place: int, wanted: Argument, value: Any) -> None:
+    """Refuse an array that a kernel would read as something else."""
     if not isinstance(value, np.ndarray):
         raise TypeError(f"{name}: argument {place} must be an array, got {type(value).__name__}")
     flags = value.flags
@@ -186,7 +191,5 @@ def _checked(name: str, place: int, wanted: Argument, value: Any) -> np.ndarray[
             f"{name}: argument {place} must be an array of {wanted.dtype} with {wanted.dimensions} dimension(s), got "
             f"{value.dtype} with {value.ndim}"
         )
-    if not (flags.c_contiguous and flags.aligned and (flags.writeable or not wanted.writable)):
-        lacks = "writable" if flags.c_contiguous and flags.aligned else "contiguous and aligned"
-        raise TypeError(f"{name}: argument {place} must be {lacks}")
-    return value
+    if not (flags.c_contiguous and (flags.writeable or not wanted.writable)):
+        raise TypeError(f"{name}: argument {place} must be {'writable' if flags.c_contiguous else 'contiguous'}")
