@@ -606,3 +606,71 @@ def test_variables_of_the_build_do_not_stay():
     with everything._compiling_for(machine.TARGETS[0]):
         assert os.environ["NUMBA_CPU_NAME"] == machine.TARGETS[0].name
     assert dict(os.environ) == before
+
+
+def test_folders_of_others_in_the_cache_are_left_alone(tmp_path):
+    """A cache may be in a folder that has been there before."""
+    root = tmp_path / "cache"
+    (root / "kernels").mkdir(parents=True, mode=0o700)
+    for i in range(20):
+        (root / "kernels" / f"mine-{i}").mkdir()
+        (root / "kernels" / f"{i:020x}").mkdir()
+    folder.make(root / "kernels" / f"{99:020x}")
+    left = sorted(path.name for path in (root / "kernels").iterdir())
+    assert sum(name.startswith("mine") for name in left) == 20
+    assert len(left) == 20 + 12 + 1
+
+
+FORKS = """
+import os, sys, threading, time
+from steelyard.compiled import door
+thread = threading.Thread(target=door.get_kernel, args=("conjugates",))
+thread.start()
+time.sleep(1.0)
+child = os.fork()
+if child == 0:
+    door.get_kernel("evaluate")
+    os._exit(7)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+thread.join()
+"""
+
+
+def test_a_fork_while_another_thread_compiles(tmp_path):
+    tmp_path.chmod(0o700)
+    environment = {**os.environ, "STEELYARD_CACHE": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKS], capture_output=True, text=True, env=environment, timeout=300
+    )
+    assert done.stdout == "7\n", done.stderr
+
+
+@pytest.mark.parametrize("told", ["numba.config.BOUNDSCHECK = 1", "numba.config.CPU_NAME = 'generic'"])
+def test_what_numba_was_told_otherwise_is_not_kept(tmp_path, told):
+    tmp_path.chmod(0o700)
+    code = f"import numba\n{told}\nfrom steelyard.compiled import door\ndoor.get_kernel('inspect')"
+    environment = {**os.environ, "STEELYARD_CACHE": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment, capture_output=True)
+    assert not list(tmp_path.rglob("*.object"))
+
+
+def test_numba_without_optimization_still_runs(tmp_path):
+    tmp_path.chmod(0o700)
+    code = "import steelyard; steelyard.Learner('logistic').learn([[1.0]], [1.0])"
+    environment = {**os.environ, "STEELYARD_CACHE": str(tmp_path), "NUMBA_OPT": "0"}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment, capture_output=True)
+
+
+def test_an_array_that_says_otherwise_of_itself():
+    class Liar(np.ndarray):
+        @property
+        def shape(self):
+            return (10**12,)
+
+    arguments = predict_arguments()
+    arguments[0] = arguments[0].view(Liar)
+    expected = predict_arguments()
+    for way in predict_ways():
+        way(*arguments)
+        way(*expected)
+        np.testing.assert_array_equal(arguments[-1], expected[-1])

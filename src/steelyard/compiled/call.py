@@ -5,7 +5,7 @@ reads what it needs of each array, in nanoseconds rather than half a microsecond
 keep things, so this is checked first, and it refuses all but the usual. What it refuses goes the slow way, which asks
 NumPy: there an array of another kind is refused with a ``TypeError``, and an unusual one that is right is taken.
 
-The lock of the interpreter is released during a call.
+The lock of the interpreter is held while arguments are read, and released while the kernel runs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from steelyard.kernels.signatures import Signature
 
 _Word = ctypes.c_int64
 _Enter = ctypes.CFUNCTYPE(_Word, ctypes.c_void_p)
-_HandOver = ctypes.CFUNCTYPE(_Word, ctypes.py_object, ctypes.c_void_p)
+_HandOver = ctypes.PYFUNCTYPE(_Word, ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p)  # which keeps the lock
 _NEEDED = plan.C_CONTIGUOUS | plan.ALIGNED
 
 
@@ -101,9 +101,9 @@ def _number_is_known(number: int) -> bool:
     return sum(_read(number, _HEAD + 8 + 4 * i, 4) << (plan.DIGIT * i) for i in range(count)) == number
 
 
-def _make_plan(address: int, arguments: list[Argument]) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _make_plan(arguments: list[Argument]) -> np.ndarray[Any, np.dtype[np.int64]]:
     words = np.zeros(plan.PLAN_HEAD + plan.PLAN_ARGUMENT * len(arguments), np.int64)
-    words[plan.PLAN_KERNEL], words[plan.PLAN_COUNT] = address, len(arguments)
+    words[plan.PLAN_COUNT] = len(arguments)
     words[plan.PLAN_TUPLE_SIZE], words[plan.PLAN_TUPLE_ITEMS] = _HEAD, tuple.__basicsize__
     words[plan.PLAN_TYPE], words[plan.PLAN_FIELDS] = _HEAD - 8, _HEAD
     words[plan.PLAN_NDARRAY], words[plan.PLAN_INT], words[plan.PLAN_BOOL] = id(np.ndarray), id(int), id(bool)
@@ -123,15 +123,16 @@ def python_function(name: str, signature: Signature, address: int, hand_over: in
     slow = _slow_function(name, arguments, address)
     if hand_over is None or not layout_is_known():
         return slow
-    words = _make_plan(address, arguments)
-    quick, where = _HandOver(hand_over), words.ctypes.data
+    words = _make_plan(arguments)
+    quick, enter, where = _HandOver(hand_over), _Enter(address), words.ctypes.data
+    room = _Word * (plan.WORDS * len(arguments))
 
     def call(*given: Any) -> int:
-        code: int = quick(given, where)
-        return code if code >= -1 else again(given, code)
-
-    def again(given: tuple[Any, ...], code: int) -> int:
-        return _succeeded(name, code) if code < plan.REFUSED else slow(*given)
+        own = room()
+        if quick(given, where, own) != 0:
+            return slow(*given)
+        code: int = enter(own)
+        return code if code >= -1 else _succeeded(name, code)
 
     call.plan = words  # type: ignore[attr-defined]  # kept alive: compiled code reads it
     call.__name__ = name
@@ -152,6 +153,7 @@ def _slow_function(name: str, arguments: list[Argument], address: int) -> Callab
                 row[0] = _checked_number(name, i, value)
                 continue
             _check(name, i, wanted, value)
+            value = np.asarray(value)  # a subclass may say anything of itself
             array = value if value.flags.aligned else value.copy()  # what came through a pipe may begin anywhere
             kept.append((value, array))
             row[0], row[1 : 1 + array.ndim] = array.ctypes.data, array.shape

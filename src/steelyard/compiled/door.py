@@ -21,15 +21,22 @@ import numpy as np
 
 from steelyard.compiled import folder, objects
 from steelyard.compiled.call import python_function
+from steelyard.compiled.machine import settings_are_known
 from steelyard.kernels.layout import OWN
 from steelyard.kernels.signatures import HAND_OVER, signature, variant
 from steelyard.losses import Array, CustomLoss, Loss
 
 _lock = threading.RLock()
-if hasattr(os, "register_at_fork"):  # a child of a process that is compiling must not wait for a thread that it lacks
-    os.register_at_fork(after_in_child=lambda: _renew_lock())
+if hasattr(os, "register_at_fork"):  # a child must not wait for a thread that it lacks: a fork waits for compilations
+    os.register_at_fork(
+        before=lambda: _lock.acquire(), after_in_parent=lambda: _lock.release(), after_in_child=lambda: _renew_lock()
+    )
 compiled_here: list[str] = []
 """The functions that this process had to compile."""
+
+
+class CannotBuild(Exception):
+    """A function that cannot be made an object."""
 
 
 class Compiled(NamedTuple):
@@ -142,7 +149,10 @@ def _address(name: str) -> int | None:
     """The address of a function, loaded once; None where only Numba itself can run it here."""
     with _lock:
         if name not in _addresses:
-            _addresses[name] = _load(objects.find(name) or _compile(name))
+            try:
+                _addresses[name] = _load(objects.find(name) or _compile(name))
+            except CannotBuild:  # with settings of Numba that no object can be made with
+                _addresses[name] = None
         return _addresses[name]
 
 
@@ -171,7 +181,8 @@ def _compile(name: str) -> bytes:
         if code is None:
             code = build(name)
             try:
-                objects.keep(name, code)
+                if settings_are_known():
+                    objects.keep(name, code)
             except OSError as error:
                 _warn_of_cache(error)
         return code
@@ -182,7 +193,10 @@ def build(name: str) -> bytes:
     compiled_here.append(name)
     from steelyard.kernels.library import object_file
 
-    return object_file(name, objects.SYMBOL)
+    code = object_file(name, objects.SYMBOL)
+    if code is None:
+        raise CannotBuild(name)
+    return code
 
 
 @cache

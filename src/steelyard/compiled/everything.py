@@ -10,7 +10,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from steelyard.compiled import door, folder, objects
-from steelyard.compiled.machine import TARGETS, Target
+from steelyard.compiled.machine import TARGETS, Target, settings_are_known
 from steelyard.kernels.signatures import every_name
 
 Report = Callable[[str, int, int], None]
@@ -65,6 +65,11 @@ def _run(function: Callable[..., str], work: list[tuple[object, ...]], jobs: int
 
 def _build(name: str) -> bytes:
     code = door.build(name)
+    if not settings_are_known():
+        raise ValueError(
+            f"{name} cannot be kept: Numba is told to compile in another way than by variables, for example by a file "
+            ".numba_config.yaml in this folder"
+        )
     if not objects.is_closed(code):
         raise ValueError(f"{name} cannot be kept: it refers to what is not in every process")
     return code

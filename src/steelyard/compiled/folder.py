@@ -7,6 +7,7 @@ between, and no link is followed. Files are written whole or not at all.
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -25,6 +26,7 @@ except ImportError:  # not on every system
 
 MOST_BYTES = 1 << 25  # of one object
 _KEPT = 12  # folders of other versions
+_OURS = re.compile("[0-9a-f]{20}")  # their names, as ``objects.cache_folder`` gives them
 _STALE = 3600.0  # seconds after which a half file was left behind by a process that was killed
 
 
@@ -46,6 +48,8 @@ def cache_root() -> Path:
     else:
         given = os.environ.get("XDG_CACHE_HOME", "")
         base = Path(given) if os.path.isabs(given) else Path.home() / ".cache"  # as its specification says
+    if not base.is_absolute():
+        raise RuntimeError(f"the home folder is no absolute path: {base}")
     return base / "steelyard" / "kernels"
 
 
@@ -90,14 +94,13 @@ def read(path: Path, name: str) -> bytes:
 
 def make(path: Path) -> None:
     """Have a folder that only the user can look into, and the one above it."""
-    path.parent.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     for folder in (path.parent, path):
         with suppress(FileExistsError):
             folder.mkdir(mode=0o700)
-            if folder is path:
-                _forget(path)
         with opened(folder):
             pass
+    _forget(path)
 
 
 def write(path: Path, name: str, content: bytes) -> None:
@@ -120,12 +123,14 @@ def _forget(path: Path) -> None:
     """Remove what processes that were killed have left, and the oldest folders: each change of a kernel makes one."""
     with suppress(OSError):
         others = [
-            other for other in path.parent.iterdir() if other != path and other.is_dir() and not other.is_symlink()
+            other
+            for other in path.parent.iterdir()
+            if other != path and _OURS.fullmatch(other.name) and other.is_dir() and not other.is_symlink()
         ]
         others.sort(key=lambda other: other.stat().st_mtime, reverse=True)
         for other in others[_KEPT:]:
             shutil.rmtree(other, ignore_errors=True)
-        for file in path.parent.glob("*/.*.tmp"):
+        for file in path.glob(".*.object.*.tmp"):
             if time.time() - file.stat().st_mtime > _STALE:
                 file.unlink()
 
@@ -143,4 +148,6 @@ def locked(path: Path, name: str) -> Iterator[None]:
         yield
     finally:
         if file is not None:
+            with suppress(OSError):  # a copy of it in a child would keep the lock
+                fcntl.flock(file.fileno(), fcntl.LOCK_UN)  # type: ignore[union-attr]
             file.close()

@@ -57,6 +57,36 @@ _CHOICES = (
 """Variables that change what Numba makes of a function."""
 
 
+_PLAIN = {
+    "CPU_NAME": (None, ""),
+    "CPU_FEATURES": (None, ""),
+    "BOUNDSCHECK": (None, 0, False),
+    "OPT": (3,),
+    "LOOP_VECTORIZE": (1, True),
+    "SLP_VECTORIZE": (0, 1, False, True),
+    "DEBUGINFO_DEFAULT": (0, False),
+    "ENABLE_PROFILING": (0, False),
+    "DEBUG_NRT": (0, False),
+    "DISABLE_JIT": (0, False),
+}
+"""Numba's settings where no variable sets them."""
+
+
+def settings_are_known() -> bool:
+    """Whether Numba compiles as the key of an object says: a file in the working folder, or a program, may have told it
+    otherwise, and what it makes then is not to be kept."""
+    from numba import config
+
+    for name, plain in _PLAIN.items():
+        live, given = getattr(config, name, plain[0]), os.environ.get(f"NUMBA_{name}")
+        if given and f"NUMBA_{name}" in _CHOICES:
+            if str(live) != given:
+                return False
+        elif live not in plain:
+            return False
+    return True
+
+
 @cache
 def host_features() -> frozenset[str]:
     """The names of the features that this processor has."""
@@ -104,8 +134,9 @@ def compiler_here() -> dict[str, str]:
 
 def _numba_version() -> str:
     """Numba's version, by the name of the folder beside it: importing it, or ``importlib.metadata``, is slow."""
-    if "numba" in sys.modules:
-        return str(sys.modules["numba"].__version__)
+    loaded = getattr(sys.modules.get("numba"), "__version__", None)
+    if loaded is not None:
+        return str(loaded)
     spec = util.find_spec("numba")
     if spec is None or spec.origin is None:
         return "none"

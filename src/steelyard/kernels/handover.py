@@ -8,7 +8,7 @@ has checked (``compiled.call``).
 from __future__ import annotations
 
 from steelyard.kernels.compile import jit
-from steelyard.kernels.intrinsics import call_words, load_half, load_word, room_for_words, store_word
+from steelyard.kernels.intrinsics import load_half, load_word, store_word
 from steelyard.kernels.plan import (
     DIGIT,
     FIELD_DATA,
@@ -22,7 +22,6 @@ from steelyard.kernels.plan import (
     PLAN_FIELDS,
     PLAN_HEAD,
     PLAN_INT,
-    PLAN_KERNEL,
     PLAN_NDARRAY,
     PLAN_SHIFT,
     PLAN_TUPLE_ITEMS,
@@ -49,10 +48,11 @@ def _whole_number(number, fields, shift):
     return value
 
 
-def hand_over(arguments, plan):
-    """Call the kernel of a ``plan`` with a tuple of ``arguments``.
+def hand_over(arguments, plan, words):
+    """Write a tuple of ``arguments`` into ``words``, as the C function of a kernel takes them.
 
-    Returns what the kernel returns, or REFUSED plus the place of an argument that is not as it must be.
+    Returns 0, or REFUSED plus the place of an argument that is not as it must be. The interpreter's lock must be held:
+    other threads could change the arrays.
     """
     count = load_word(plan + 8 * PLAN_COUNT)
     if load_word(arguments + load_word(plan + 8 * PLAN_TUPLE_SIZE)) != count:
@@ -60,7 +60,6 @@ def hand_over(arguments, plan):
     items = arguments + load_word(plan + 8 * PLAN_TUPLE_ITEMS)
     type_at, ndarray = load_word(plan + 8 * PLAN_TYPE), load_word(plan + 8 * PLAN_NDARRAY)
     fields = load_word(plan + 8 * PLAN_FIELDS)
-    words = room_for_words()
     for i in range(count):
         wanted = plan + 8 * (PLAN_HEAD + PLAN_ARGUMENT * i)
         dtype, flags, dimensions = load_word(wanted), load_word(wanted + 8), load_word(wanted + 16)
@@ -87,4 +86,4 @@ def hand_over(arguments, plan):
         store_word(to + 8, load_word(sizes))
         if dimensions == 2:
             store_word(to + 16, load_word(sizes + 8))
-    return call_words(load_word(plan + 8 * PLAN_KERNEL), words)
+    return 0

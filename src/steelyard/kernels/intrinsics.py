@@ -10,7 +10,6 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from steelyard.kernels.compile import f8
-from steelyard.kernels.plan import MOST_WORDS
 
 
 @intrinsic
@@ -180,28 +179,6 @@ def store_word(typingctx: Any, address: Any, word: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.intp, types.intp), codegen
-
-
-@intrinsic
-def room_for_words(typingctx: Any) -> Any:
-    """The address of room for the words of a call, on the stack."""
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return builder.ptrtoint(cgutils.alloca_once(builder, ir.IntType(64), size=MOST_WORDS), ir.IntType(64))
-
-    return types.intp(), codegen
-
-
-@intrinsic
-def call_words(typingctx: Any, address: Any, words: Any) -> Any:
-    """The C function ``intp f(words)`` at an address."""
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        word = ir.IntType(64)
-        function = builder.inttoptr(args[0], ir.FunctionType(word, [word]).as_pointer())
-        return builder.call(function, [args[1]])
-
-    return types.intp(types.intp, types.intp), codegen
 
 
 @intrinsic

@@ -65,13 +65,13 @@ def _scalar(name: str) -> tuple[Callable[..., Any], Any] | None:
     return (_LOSSES[loss][1], CONJUGATE_SIGNATURE) if part == "conjugate" else None
 
 
-def object_file(name: str, symbol: str) -> bytes:
-    """The object file of the function of that name (see ``signatures.every_name``)."""
+def object_file(name: str, symbol: str) -> bytes | None:
+    """The object file of the function of that name (see ``signatures.every_name``); None where there cannot be one."""
     scalar = _scalar(name)
     if scalar is not None:
         return compile_object(*scalar, symbol)
     if name == HAND_OVER:
-        return compile_object(handover.hand_over, types.intp(types.intp, types.intp), symbol)
+        return compile_object(handover.hand_over, types.intp(types.intp, types.intp, types.intp), symbol)
     return compile_kernel(_KERNELS[name.partition("-")[0]], signature(name), symbol)
 
 

@@ -11,7 +11,6 @@ WORDS = 3
 MOST_WORDS = 128  # of one call
 
 (
-    PLAN_KERNEL,  # the address of the C function
     PLAN_COUNT,  # arguments
     PLAN_TUPLE_SIZE,  # where a tuple has its size, in bytes from where it starts
     PLAN_TUPLE_ITEMS,  # where it has its items
@@ -22,7 +21,7 @@ MOST_WORDS = 128  # of one call
     PLAN_BOOL,  # and of truth values
     PLAN_SHIFT,  # a number's size is in the word after its head, this many bits up; its digits come next
     PLAN_HEAD,
-) = range(11)
+) = range(10)
 PLAN_ARGUMENT = 3
 DIGIT = 30  # bits of a digit, of which each takes 32
 
