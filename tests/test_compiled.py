@@ -222,7 +222,7 @@ def test_calls_release_the_lock_of_the_interpreter():
     other.start()
     assert function(np.zeros(1)) == -1
     other.join()
-    assert not call._HandOver._flags_ & 4  # FUNCFLAG_PYTHONAPI: with the lock held
+    assert not call._Enter._flags_ & 4  # FUNCFLAG_PYTHONAPI: with the lock held
 
 
 def test_many_threads_call_at_once():
