@@ -488,16 +488,16 @@ def test_files_that_were_left_behind_go_and_old_folders_too(cache):
     new.write_bytes(b"")
     os.utime(left, (0, 0))
     for i in range(20):
-        old = cache.parent / f"old{i}"
+        old = cache.parent / f"{i:020x}"
         old.mkdir()
         (old / "step.object").write_bytes(b"")
         os.utime(old, (i, i))
-    folder.make(cache.parent / "next")
+    folder.make(cache.parent / f"{99:020x}")
     assert not left.exists()
     assert new.exists()
     kept = sorted(path.name for path in cache.parent.iterdir())
     assert len(kept) == folder._KEPT + 1
-    assert {cache.name, "next", "old19"} <= set(kept)
+    assert {cache.name, f"{99:020x}", f"{19:020x}"} <= set(kept)
 
 
 def test_a_damaged_object_is_compiled_anew_and_replaced(tmp_path):

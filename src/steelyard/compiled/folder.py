@@ -122,15 +122,16 @@ def write(path: Path, name: str, content: bytes) -> None:
 def _forget(path: Path) -> None:
     """Remove what processes that were killed have left, and the oldest folders: each change of a kernel makes one."""
     with suppress(OSError):
-        others = [
+        ours = [
             other
             for other in path.parent.iterdir()
-            if other != path and _OURS.fullmatch(other.name) and other.is_dir() and not other.is_symlink()
+            if _OURS.fullmatch(other.name) and other.is_dir() and not other.is_symlink()
         ]
+        others = [other for other in ours if other != path]
         others.sort(key=lambda other: other.stat().st_mtime, reverse=True)
         for other in others[_KEPT:]:
             shutil.rmtree(other, ignore_errors=True)
-        for file in path.glob(".*.object.*.tmp"):
+        for file in (file for other in ours for file in other.glob(".*.tmp")):
             if time.time() - file.stat().st_mtime > _STALE:
                 file.unlink()
 
