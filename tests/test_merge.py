@@ -298,6 +298,14 @@ def test_a_model_is_the_average_whatever_the_largest_values_are(options):
     np.testing.assert_allclose(merge(each).coef_, np.mean([one.coef_ for one in each], axis=0), rtol=1e-9)
 
 
+def test_constants_are_those_of_the_kernels():
+    from steelyard.distributed import merge_mixture
+    from steelyard.kernels import features, mixing
+
+    assert merge_mixture._MOVED == mixing.MOVED
+    assert merge_mixture._MOST_SUM == features.RANGE
+
+
 def test_labels_of_any_unit_merge_without_a_start():
     X, y, _ = data(loss="squared")
     each = []
@@ -462,7 +470,7 @@ def test_losses_of_other_constants_are_others():
         learner.learn([[1.0], [2.0]], [1.0, scale])
         return learner
 
-    assert merge([make(0.1), make(0.1 + 0.0)][:1]).state is not None
+    assert merge([make(0.1), make(0.1)])._rows() == 4  # two functions of the same text and constants
     with pytest.raises(ValueError, match="their custom losses are not the same"):
         merge([make(0.1), make(5.0)])
 

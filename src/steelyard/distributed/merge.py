@@ -3,7 +3,8 @@
     what adds up       a = a_0 + sum over shards of (a_s - a_0): rows, weights, losses, certificates, what sets rates
     what is averaged   x = sum of n_s x_s / sum of n_s, n_s how much shard s has learned of it since the start
 
-A merge of merges is the merge of all, to rounding, and the order does not matter.
+A merge of merges is the merge of all, to rounding, and the order does not matter; of mixtures, but for columns whose
+spread differs much between shards, as in shards of very few rows (``merge_mixture``).
 """
 
 from __future__ import annotations
