@@ -125,6 +125,19 @@ def load_eight(typingctx: Any, text: Any, at: Any) -> Any:
 
 
 @intrinsic
+def load_four(typingctx: Any, text: Any, at: Any) -> Any:
+    """Four bytes from ``text[at]`` on as one number, the first byte lowest (on a little-endian machine)."""
+    signature = types.uint32(text, types.uint64)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        data = context.make_array(sig.args[0])(context, builder, args[0]).data
+        word = ir.IntType(32)
+        return builder.load(builder.bitcast(builder.gep(data, [args[1]]), word.as_pointer()), align=1)
+
+    return signature, codegen
+
+
+@intrinsic
 def trailing_zeros(typingctx: Any, number: Any) -> Any:
     """How many zero bits a number ends in; 64 for zero."""
     signature = types.uint64(types.uint64)

@@ -55,6 +55,16 @@ KERNELS: dict[str, Signature] = {
     "sort_keys": Signature(("u8[]", "i8[]", "u8[]", "i8[]", "i8[,]")),
     "evaluate": Signature(("i8", _MATRIX, _REALS, _REALS, _REALS, _VECTOR)),
     "conjugates": Signature(("i8", _VECTOR, _REALS, _REALS, _VECTOR)),
+    "hash_names": Signature(("const u1[]", _PLACES, "const u4[]", "u4[]")),
+    "settle": Signature(
+        (
+            *("const u4[]", _REALS, "const u2[]", _PLACES),  # hashes, values, slots, starts
+            *(_PLACES, "const i8[,]", "i8"),  # meets, terms, bits
+            *("u4[]", _VECTOR, "u8[,]", "i8[]", "i8[]"),  # room to work in
+            *("i8[]", "u4[]", _VECTOR),
+        ),
+        returns=True,
+    ),
     "parse": Signature(("const u1[]", "i8[]", _VECTOR, "i8[]", "i8[]", "i8[]", _VECTOR, "i8[,]")),
 }
 
