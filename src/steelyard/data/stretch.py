@@ -1,0 +1,107 @@
+"""A stretch of text and the rows in it: what every text format is made of.
+
+A format says how the lines of a stretch are read; :mod:`steelyard.data.text` cuts files into stretches, has several of
+them parsed side by side, and makes a stream of blocks of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.losses import Array
+
+_NOTHING = np.empty(0)
+
+
+class Range(NamedTuple):
+    """The smallest and the largest index of some lines, and where they are for the first time."""
+
+    smallest: int = 2**62
+    smallest_line: int = 0
+    largest: int = -1
+    largest_line: int = 0
+
+
+@dataclass
+class Part:
+    """The rows of one stretch. Its arrays are its own: the room that they were parsed in is used again."""
+
+    y: Array
+    """Labels, NaN where a row has none; where labels are text, which of ``labels``."""
+    indptr: NDArray[Any]
+    indices: NDArray[Any]
+    """They ascend in every row; empty where rows are dense."""
+    values: Array
+    lines: NDArray[np.int32]
+    """Where each row starts: how many lines of the stretch are before it."""
+    line_count: int
+    """Lines of the stretch, ends of lines counted."""
+    size: int
+    """Bytes of the stretch."""
+    weight: Array = field(default_factory=lambda: _NOTHING)
+    """Empty where all are 1."""
+    labels: list[str] | None = None
+    """The text labels of the stretch, in the order in which they come."""
+    names: dict[int, str] = field(default_factory=dict)
+    """Names of features that were met here for the first time."""
+    missing: int = 0
+    """How many cells were empty."""
+    range: Range = Range()
+    """Of LIBSVM's indices."""
+    query: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that it takes."""
+        arrays = (self.y, self.indptr, self.indices, self.values, self.lines, self.weight, self.query)
+        return sum(array.nbytes for array in arrays)
+
+
+class Mistake(Exception):
+    """What is wrong, and where in a stretch."""
+
+    def __init__(self, content: bytes, at: int, complaint: str) -> None:
+        self.content, self.at, self.complaint = content, at, complaint
+
+
+class Format:
+    """How lines are read. One object reads all files of a source, in several threads, so parsing changes nothing in it.
+
+    Subclasses say what follows; before :meth:`start` was called nothing but ``name`` is known.
+    """
+
+    name: str
+    """As ``--format`` has it."""
+    dense = False
+    """Whether rows are dense, with ``n_features`` values each."""
+    n_features: int | None = None
+    """How many columns there are; None where indices decide."""
+    bits: int | None = None
+    """Of hashed indices."""
+
+    def start(self, content: bytes) -> int:
+        """Look at the first stretch of a file: returns how many of its bytes are no rows, but a header.
+
+        Of the first file it says what columns there are and of which kind; those of others must have the same.
+        """
+        return 0
+
+    def cut(self, content: bytes) -> bool:
+        """Whether a stretch that ends with a line may end here: not inside of quotes."""
+        return True
+
+    def new_room(self) -> Any:
+        """Something that :meth:`parse` of one thread works in, and that is used again for the next stretch."""
+        raise NotImplementedError
+
+    def parse(self, content: bytes, room: Any) -> Part:
+        """The rows of a stretch of whole lines; raises :class:`Mistake` at the first thing that is wrong."""
+        raise NotImplementedError
+
+    def hint(self, line: bytes, number: int) -> str:
+        """What a line that cannot be read seems to be instead, as the end of a sentence; empty where nobody knows."""
+        return ""
