@@ -50,7 +50,7 @@ class Meetings(NamedTuple):
     terms: NDArray[np.int64]
 
     @property
-    def count(self) -> int:
+    def slots(self) -> int:
         """How many slots meet any."""
         return int(self.meets.max(initial=0))
 
@@ -86,14 +86,14 @@ class Interactions:
             choices = [_matching(slots, word, letters) for word in term]
             for chosen in itertools.product(*choices):
                 found.setdefault(tuple(sorted(chosen)), chosen)
-        terms = sorted(found.values())
-        numbers = {slot: number for number, slot in enumerate(sorted({s for term in terms for s in term}), 1)}
+        chosen_terms = sorted(found.values())
+        numbers = {slot: number for number, slot in enumerate(sorted({s for each in chosen_terms for s in each}), 1)}
         meets = np.zeros(size, np.int64)
         for slot, number in numbers.items():
             meets[slot] = number
-        table = np.zeros((len(terms), 1 + _MOST_SLOTS), np.int64)
-        for row, term in zip(table, terms, strict=True):
-            row[0], row[1 : 1 + len(term)] = len(term), [numbers[slot] for slot in term]
+        table = np.zeros((len(chosen_terms), 1 + _MOST_SLOTS), np.int64)
+        for row, each in zip(table, chosen_terms, strict=True):
+            row[0], row[1 : 1 + len(each)] = len(each), [numbers[slot] for slot in each]
         return Meetings(meets, table)
 
 
@@ -142,7 +142,7 @@ class Settler:
         kernel = get_kernel("settle")
         if self._indices.size < hashes.size:
             self._make(hashes.size + hashes.size // 8)
-        indptr, counts = np.empty(starts.size, np.int64), np.empty(266 + meetings.count, np.int64)
+        indptr, counts = np.empty(starts.size, np.int64), np.empty(266 + meetings.slots, np.int64)
         while True:
             room = (self._raw, self._product, self._keys, counts, self._members)
             needed = kernel(
