@@ -161,7 +161,7 @@ def test_what_is_wrong_is_named(tmp_path, text, message):
     [
         (
             "mean,std,target\n1,2,3\n",
-            "got 'mean,std,target'; this looks like CSV, but only LIBSVM text .*dump_svmlight",
+            "got 'mean,std,target'; this looks like CSV: say --format csv --label COLUMN",
         ),
         ("mean, std, target\n1, 2, 3\n", "this looks like CSV"),
         ("0.5,1.5,2\n", "this looks like CSV"),
@@ -183,7 +183,7 @@ def test_what_is_wrong_is_named(tmp_path, text, message):
         (b"PK\x03\x04rest", "this looks like a zip file"),
         (b"\xef\xbb\xbf1 1:1\n", "byte order mark"),
         ("1 1:1\n".encode("utf-16"), "UTF-16"),
-        ("1 |f a:1\n", "this looks like Vowpal Wabbit's format, which is not read here, got '|f'$"),
+        ("1 |f a:1\n", "got '|f'; this looks like Vowpal Wabbit's format: say --format vw$"),
         ("1 1:1\nx 1:1\n", "got 'x'$"),
         ("x 1:1\n", "got 'x'$"),
         ("1 7 3:1\n", "got '7'$"),
@@ -249,6 +249,7 @@ def test_indices_at_the_edge_of_32_bits(tmp_path, index, first):
 
 def test_places_count_lines_as_the_parser_does(tmp_path):
     source = LibsvmSource(written(tmp_path, b"1 \r 1:1\n-1 1:nan\n.5 \r # hi 2:3\n -1\t10:1e400\n"))
+    source.whole()
     assert [source.place(row) for row in range(4)] == ["line 1", "line 2", "line 3", "line 4"]
     assert source.place(1, 0) == "line 2, column 4, index 1"
     assert source.place(3, 9) == "line 4, column 5, index 10"
@@ -257,7 +258,7 @@ def test_places_count_lines_as_the_parser_does(tmp_path):
 def test_a_file_that_shrinks_ends_in_rows_or_in_a_sentence(tmp_path):
     """In a process of its own: a mapped file would end it with a signal."""
     code = (
-        "import os, sys, steelyard.data.libsvm as libsvm, steelyard.data.parts as text\n"
+        "import os, sys, steelyard.data.libsvm as libsvm, steelyard.data.libsvm_format as text\n"
         "path, cut = sys.argv[1], []\n"
         "inner = text._parse_in\n"
         "def shrink(*more):\n"

@@ -12,14 +12,15 @@ import re
 import secrets
 import shutil
 import stat
+import sys
 import tempfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from io import BufferedWriter
 from pathlib import Path
 from types import ModuleType
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 
@@ -29,13 +30,60 @@ try:
 except ImportError:  # not on every system
     fcntl = None
 
-_OPENERS: dict[str, Callable[..., IO[bytes]]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}  # type: ignore[dict-item]
+_MOST_LINE = 16  # blocks, after which quotes that do not end are taken for a mistake
+STDIN = "-"
+"""Standard input, where a file is named."""
+
+
+def _open_zstd(path: str | os.PathLike[str], mode: str) -> IO[bytes]:
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+
+        return zstd.open(path, mode)  # type: ignore[no-any-return]
+    try:
+        from pyarrow import CompressedInputStream, OSFile
+    except ImportError:
+        raise ImportError(
+            f"{os.fspath(path)}: reading .zst needs pyarrow, or Python 3.14: pip install 'steelyard[arrow]'"
+        ) from None
+    return CompressedInputStream(OSFile(os.fspath(path)), "zstd")  # type: ignore[no-any-return]
+
+
+_OPENERS: dict[str, Callable[..., Any]] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+    ".zst": _open_zstd,
+}
 SUFFIXES = ("", *_OPENERS)
+
+
+def shown_name(path: str | os.PathLike[str]) -> str:
+    """How people are told of a file."""
+    return "standard input" if path in (STDIN, "/dev/stdin") else os.fspath(path)
+
+
+def can_be_read_again(path: str | os.PathLike[str]) -> bool:
+    """Whether it is a file, and not a pipe or a device."""
+    if path == STDIN:
+        return False
+    mode = os.stat(path).st_mode
+    return stat.S_ISREG(mode) or stat.S_ISDIR(mode)  # a folder is refused where it is opened
+
+
+def total_size(paths: Sequence[str | os.PathLike[str]]) -> int | None:
+    """The bytes of files; None where they are compressed, or there is a pipe among them."""
+    plain = all(can_be_read_again(path) and Path(path).suffix.lower() not in SUFFIXES[1:] for path in paths)
+    return sum(os.path.getsize(path) for path in paths) if plain else None
 
 
 @contextmanager
 def _opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A file to read from, decompressed if it is called .gz, .bz2 or .xz."""
+    """A file to read from, decompressed if it is called .gz, .bz2, .xz or .zst."""
+    if path == STDIN:  # without a buffer, whose lock a thread that still waits would hold at the end
+        with open(0, "rb", buffering=0, closefd=False) as file:
+            yield file
+        return
     try:
         with _OPENERS.get(Path(path).suffix.lower(), open)(path, "rb") as file:
             yield file
@@ -52,18 +100,49 @@ def check_size(size: int, name: str = "size") -> None:
         raise ValueError(f"{name} must be a whole number of bytes, at least 1, got {size!r}")
 
 
-def read_blocks(path: str | os.PathLike[str], size: int, start: int = 0) -> Iterator[bytes]:
-    """The bytes of a file from ``start`` on, decompressed, in blocks of whole lines of about ``size``."""
+def read_blocks(
+    path: str | os.PathLike[str], size: int, start: int = 0, cut: Callable[[bytes], bool] | None = None
+) -> Iterator[bytes]:
+    """The bytes of a file from ``start`` on, decompressed, in blocks of whole lines of about ``size``.
+
+    Where ``cut`` says that a block may not end where it does, it goes on for another line.
+    """
     check_size(size)
-    return _blocks(path, int(size), start)
+    return _blocks(path, int(size), start, cut)
 
 
-def _blocks(path: str | os.PathLike[str], size: int, start: int) -> Iterator[bytes]:
+def _blocks(
+    path: str | os.PathLike[str], size: int, start: int, cut: Callable[[bytes], bool] | None
+) -> Iterator[bytes]:
     with _opened(path) as file:
         if start:  # a pipe cannot be asked for it
             file.seek(start)
-        while block := file.read(size):
-            yield block if block.endswith(b"\n") else block + file.readline()
+        pieces: list[bytes] = []  # of what has not ended yet
+        waiting = 0
+        while chunk := _read_full(file, size):
+            end = chunk.rfind(b"\n") + 1
+            if end:
+                block = b"".join([*pieces, chunk[:end]]) if pieces or end < len(chunk) else chunk
+                if cut is None or waiting > _MOST_LINE * size or cut(block):
+                    yield block
+                    pieces, waiting, chunk = [], 0, chunk[end:]
+            if chunk:
+                pieces.append(chunk)
+                waiting += len(chunk)
+        if pieces:
+            yield b"".join(pieces)
+
+
+def _read_full(file: IO[bytes], size: int) -> bytes:
+    """So many bytes, or all there are: a pipe gives few at a time."""
+    chunk = file.read(size)
+    if not chunk or len(chunk) == size:
+        return chunk
+    pieces, missing = [chunk], size - len(chunk)
+    while missing and (chunk := file.read(missing)):
+        pieces.append(chunk)
+        missing -= len(chunk)
+    return b"".join(pieces)
 
 
 def sha256(path: str | os.PathLike[str], limit: int) -> str:

@@ -5,16 +5,26 @@ from __future__ import annotations
 import math
 import os
 import re
-import stat
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
-from steelyard.data.block import Block
-from steelyard.data.files import check_size, read_blocks
-from steelyard.data.parts import STRETCH, Joined, Mark, Part, Range, columns_of, join_parts, parsed_parts, widest
-from steelyard.data.source import Extent, Rows, Source, few_labels
+from steelyard.data.block import Block, inspected
+from steelyard.data.files import can_be_read_again, check_size, read_blocks
+from steelyard.data.hashing import check_bits
+from steelyard.data.libsvm_format import (
+    Joined,
+    LibsvmFormat,
+    columns_of,
+    join_parts,
+    range_in_file,
+    widest,
+)
+from steelyard.data.source import Extent, Rows, few_labels
+from steelyard.data.stretch import Part, Range
+from steelyard.data.text import STRETCH, Mark, TextSource, read_parts
 from steelyard.losses import Array
 
 _BLOCK = 1 << 24  # bytes of a file that are parsed at a time, in a stream
@@ -67,8 +77,8 @@ def read_libsvm(
     array([ 1., -1.])
     """
     n_features, zero_based = _checked_features(n_features), _checked_base(zero_based)
-    parts = list(parsed_parts(path, STRETCH, query=query_id))
-    columns, base = columns_of(widest([part.range for part in parts]), n_features, zero_based, os.fspath(path))
+    parts = list(read_parts([os.fspath(path)], LibsvmFormat(query=query_id), STRETCH))
+    columns, base = columns_of(widest([range_in_file(part) for part in parts]), n_features, zero_based, os.fspath(path))
     joined = join_parts(parts, columns, base, query_id)
     X = _matrix(joined, columns)
     return (X, joined.y, joined.query) if query_id else (X, joined.y)
@@ -116,7 +126,7 @@ def stream_libsvm(
     ...     _ = learner.learn(X, y)
     """
     source = LibsvmSource(path, n_features=n_features, zero_based=zero_based, block_bytes=block_bytes, kept_bytes=0)
-    if n_features == "auto" and _is_read_once(path):
+    if n_features == "auto" and not can_be_read_again(path):
         raise ValueError(
             f"{os.fspath(path)} is a pipe or a device, which can be read only once: say how many columns there are "
             "with n_features=, or read it whole with read_libsvm"
@@ -138,18 +148,23 @@ def scan_libsvm(path: str | os.PathLike[str], *, block_bytes: int = _BLOCK) -> E
     return LibsvmSource(path, block_bytes=block_bytes, kept_bytes=0).extent()
 
 
-class LibsvmSource(Source):
-    """A LIBSVM file as a source of rows; all weights are 1.
+class LibsvmSource(TextSource):
+    """LIBSVM files as a source of rows.
 
     Parameters
     ----------
-    path : file to read, or a pipe
+    path : file to read, or several, or a pipe; ``-`` is standard input
     n_features, zero_based, block_bytes : as for :func:`stream_libsvm`
     kept_bytes : int
         Up to so many bytes of parsed rows are kept: a file of that size is parsed once, a larger one once for
         :meth:`extent` and once for each pass. What can be read only once is kept whole.
     start : Mark
         Where :meth:`blocks` begins, if not with the first line.
+    bits : int, optional
+        Take the lowest so many bits of every index as its column.
+    weighted : bool
+        Whether a label may have a weight, ``label:weight``. Without, all weights are 1.
+    on_error : {"stop", "skip"}
 
     Examples
     --------
@@ -158,83 +173,130 @@ class LibsvmSource(Source):
     >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.libsvm")
     >>> _ = path.write_text("1 1:0.5 3:2e-1\\n\\n-1 2:4\\n")
     >>> source = LibsvmSource(path)
-    >>> source.extent().n_features, source.place(1)
-    (3, 'line 3')
     >>> for X, y, w in source:
     ...     print(X.toarray(), y, w)
     [[0.5 0.  0.2]
      [0.  4.  0. ]] [ 1. -1.] [1. 1.]
+    >>> source.extent().n_features, source.place(1)
+    (3, 'line 3')
     """
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
         *,
         n_features: int | Literal["auto"] | None = "auto",
         zero_based: bool | Literal["auto"] = "auto",
         block_bytes: int = _BLOCK,
         kept_bytes: float = _KEPT,
         start: Mark | None = None,
+        bits: int | None = None,
+        weighted: bool = False,
+        on_error: str = "stop",
     ) -> None:
         check_size(block_bytes, "block_bytes")
-        self.name = "standard input" if path == "/dev/stdin" else os.fspath(path)
-        self._path, self._block_bytes = path, int(block_bytes)
-        self._start = Mark() if start is None else start
+        form = LibsvmFormat(weighted=weighted, only_labels=lambda: self._only_labels)
+        super().__init__([path] if isinstance(path, (str, os.PathLike)) else path, form, on_error=on_error)
+        self._block_bytes = int(block_bytes)
+        self._stretch = min(self._block_bytes, STRETCH)
+        self._start = start
         self._zero_based = _checked_base(zero_based)
-        self._scans = isinstance(n_features, str) and n_features == "auto"
-        self._n_features = None if self._scans else _checked_features(n_features)
-        self._kept_bytes = math.inf if kept_bytes and _is_read_once(path) else kept_bytes
+        self._bits = None if bits is None else check_bits(bits)
+        self._scans = isinstance(n_features, str) and n_features == "auto" and bits is None
+        self._n_features = None if self._scans or bits is not None else _checked_features(n_features)
+        self._kept_bytes = math.inf if kept_bytes and not self.read_again else kept_bytes
         self._kept: list[Part] | None = None
+        self._only_labels = False
         self._found: Range | None = None
-        self._rows, self._labels = 0, np.empty(0)
+        self._rows_found, self._labels = 0, np.empty(0)
         self._many_labels = False
+        self._base: int | None = None
+
+    def schema(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"format": "libsvm", "zero_based": self._base == 0}
+        return found if self._bits is None else {**found, "bits": self._bits}
+
+    # ------------------------------------------------------------------------------------------------------ the scan
 
     def extent(self) -> Extent:
         found = self._scan()
-        columns, base = columns_of(found, self._n_features, self._zero_based, self.name)
+        columns, base = self._columns(found, self._n_features, self._zero_based)
         labels = None if self._many_labels else self._labels
-        return Extent(self._rows, columns, base == 0, labels, found.largest_line)
+        return Extent(self._rows_found, columns, base == 0, labels, found.largest_line)
 
     def _scan(self) -> Range:
         """Go through the file once, keeping what is parsed as long as it is not too much."""
         if self._found is not None:
             return self._found
-        self._rows, found, size = 0, Range(), 0
+        self._rows_found, found, size = 0, Range(), 0
         self._kept = [] if self._kept_bytes > 0 else None
-        stretch = min(self._block_bytes, STRETCH)
-        for part in parsed_parts(self._path, stretch, only_labels=lambda: self._kept is None):
-            self._rows += part.y.size
-            if not self._many_labels:
-                labels = few_labels(np.union1d(self._labels, part.y))
-                self._many_labels, self._labels = labels is None, np.empty(0) if labels is None else labels
-            found = widest([found, part.range])
-            if self._kept is not None:
-                self._kept.append(part)
-                size += part.nbytes
-                if size > self._kept_bytes:
-                    self._kept = None
+        self._only_labels = self._kept is None
+        try:
+            for part in self._read_parts():
+                self._rows_found += part.y.size
+                if not self._many_labels:
+                    labels = few_labels(np.union1d(self._labels, part.y))
+                    self._many_labels, self._labels = labels is None, np.empty(0) if labels is None else labels
+                found = widest([found, range_in_file(part)])
+                if self._kept is not None:
+                    self._kept.append(part)
+                    size += part.nbytes
+                    if size > self._kept_bytes:
+                        self._kept, self._only_labels = None, True
+        finally:
+            self._only_labels = False
         self._found = found
         return found
+
+    def _columns(self, found: Range, n_features: int | None, zero_based: bool | str) -> tuple[int, int]:
+        """How many columns there are, and which index is the first."""
+        if self._bits is not None:
+            return 1 << self._bits, 0
+        columns, base = columns_of(found, n_features, zero_based, self._name_of(found))
+        self._base = base
+        return columns, base
+
+    def _name_of(self, found: Range) -> str:
+        return self.name
+
+    # ---------------------------------------------------------------------------------------------------- in blocks
 
     def blocks(self) -> Iterator[Rows]:
         n_features, zero_based = self._n_features, self._zero_based is True
         if self._scans:
-            n_features, base = columns_of(self._scan(), None, self._zero_based, self.name)
+            n_features, base = self._columns(self._scan(), None, self._zero_based)
             zero_based = base == 0
-        before = self._start.row
-        for parts in self._block_parts():
-            found = widest([part.range for part in parts])
-            columns, base = columns_of(found, n_features, zero_based, self.name)
+        before = 0 if self._start is None else self._start.row
+        self._places.clear()
+        for parts in self._block_parts(self._kept or None):
+            found = widest([range_in_file(part) for part in parts])
+            columns, base = self._columns(found, n_features, zero_based)
             rows = self._joined(list(parts), columns, base, before)
             before += rows.y.size
             yield rows
 
-    def _block_parts(self) -> Iterator[list[Part]]:
+    def stream(self) -> Iterator[Rows]:
+        """Without a scan: the first block says where indices start, and the columns grow as larger ones come."""
+        if self._kept is not None or self._n_features is not None:
+            yield from self.blocks()
+            return
+        zero_based: bool | str = self._zero_based
+        before = columns = 0
+        self._places.clear()
+        for number, parts in enumerate(self._block_parts(None)):
+            found = widest([range_in_file(part) for part in parts])
+            needed, base = self._columns(found, None, zero_based)
+            zero_based = base == 0 if number == 0 else zero_based
+            columns = max(columns, needed)
+            while parts:
+                rows = self._joined([parts.pop(0)], columns, base, before)
+                before += rows.y.size
+                yield rows
+
+    def _block_parts(self, kept: list[Part] | None) -> Iterator[list[Part]]:
         """The parts of the file, as many together as make a block."""
         parts: list[Part] = []
-        kept = self._kept
-        size = min(self._block_bytes, STRETCH)
-        for part in parsed_parts(self._path, size, start=self._start) if kept is None else kept:
+        for part in self._read_parts() if kept is None else kept:
             parts.append(part)
             if sum(each.size for each in parts) >= self._block_bytes:
                 yield parts
@@ -243,44 +305,53 @@ class LibsvmSource(Source):
             yield parts
 
     def whole(self) -> Rows:
-        self._kept_bytes = math.inf
+        self._kept_bytes, self._remembered = math.inf, sys.maxsize
         found = self._scan()
         if self._kept is None:
-            if _is_read_once(self._path):
-                raise ValueError(f"{self.name} can be read only once, and has been")
-            self._kept = list(parsed_parts(self._path, STRETCH))
-        columns, base = columns_of(found, self._n_features, self._zero_based, self.name)
+            self._kept = list(self._read_parts())
+        columns, base = self._columns(found, self._n_features, self._zero_based)
         parts, self._kept = self._kept, None
         return self._joined(parts, columns, base, 0)
 
-    @staticmethod
-    def _joined(parts: list[Part], columns: int, base: int, before: int) -> Rows:
+    def _joined(self, parts: list[Part], columns: int, base: int, before: int) -> Rows:
+        at = before
+        for part in parts:
+            self.remember(part, at)
+            at += part.y.size
         joined = join_parts(parts, columns, base)
+        weight = joined.weight if joined.weight.size else np.ones(joined.y.size)
+        if self._bits is not None:
+            return Rows(self._masked(joined, columns), joined.y, weight, before)
         unsigned = joined.indices.view(f"u{joined.indices.itemsize}")
         block = Block(joined.values, unsigned, joined.indptr.astype(np.uint64), columns, False)
-        return Rows(block, joined.y, np.ones(joined.y.size), before)
+        return Rows(block, joined.y, weight, before)
 
-    def place(self, row: int, column: int | None = None) -> str:
-        if _is_read_once(self._path):
-            return f"example {row + 1}"
-        lines = 0
-        for content in read_blocks(self._path, STRETCH):
-            for line in content.removesuffix(b"\n").split(b"\n"):
-                lines += 1
-                text = line.split(b"#")[0]
-                if not text.split():
-                    continue
-                if row == 0:
-                    return f"line {lines}" + self._character(text, column)
-                row -= 1
-        return f"example {row + 1}"
+    @staticmethod
+    def _masked(joined: Joined, columns: int) -> Block:
+        indices = (joined.indices & (columns - 1)).astype(np.uint32)
+        indptr = joined.indptr.astype(np.uint64)
+        return inspected(Block(joined.values, indices, indptr, columns, False, inspected=False))
 
-    def _character(self, line: bytes, column: int | None) -> str:
+    # -------------------------------------------------------------------------------------------------------- places
+
+    def _column(self, file: str, line: int, column: int | None) -> str:
         if column is None:
             return ""
-        index = column + (not self.extent().zero_based if self._scans else self._zero_based is not True)
-        found = re.search(rb"(?<=\s)\+?0*%d:" % index, line)
+        index = column + (1 if self._base is None and self._zero_based is not True else self._base or 0)
+        if not can_be_read_again(file) if os.path.exists(file) else True:
+            return f", index {index}"
+        found = re.search(rb"(?<=\s)\+?0*%d:" % index, _line_of(file, line))
         return f", column {found.start() + 1}, index {index}" if found else f", index {index}"
+
+
+def _line_of(file: str, number: int) -> bytes:
+    """A line of a file, counted from 1, without its comment."""
+    for content in read_blocks(file, STRETCH):
+        lines = content.removesuffix(b"\n").split(b"\n")
+        if number <= len(lines):
+            return lines[number - 1].split(b"#")[0]
+        number -= len(lines)
+    return b""
 
 
 def _checked_base(zero_based: Any) -> bool | Literal["auto"]:
@@ -297,8 +368,3 @@ def _checked_features(n_features: Any) -> int | None:
     if isinstance(n_features, (int, np.integer)) and not isinstance(n_features, bool) and n_features >= 0:
         return int(n_features)
     raise ValueError(f"n_features must be a whole number of columns, at least 0, got {n_features!r}")
-
-
-def _is_read_once(path: str | os.PathLike[str]) -> bool:
-    mode = os.stat(path).st_mode
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))  # a folder is refused where it is opened

@@ -4,34 +4,26 @@ from __future__ import annotations
 
 import re
 
-_CONVERT = (
-    "but only LIBSVM text (label index:value …) is read here: convert it, for example with "
-    "sklearn.datasets.dump_svmlight_file"
-)
+from steelyard.data.stretch import Format, Mistake
+
+_NOT_READ = "which is not read here: convert it"
 _MAGIC = {  # how files of other kinds start
     b"\x1f\x8b": "a gzip file: decompress it first, or give it a name that ends in .gz",
     b"BZh": "a bzip2 file: decompress it first, or give it a name that ends in .bz2",
     b"\xfd7zXZ\0": "an xz file: decompress it first, or give it a name that ends in .xz",
-    b"\x28\xb5\x2f\xfd": "a zstd file: decompress it first",
+    b"\x28\xb5\x2f\xfd": "a zstd file: decompress it first, or give it a name that ends in .zst",
     b"PK\x03\x04": "a zip file (or .npz, .xlsx): unpack it first",
-    b"PAR1": f"a Parquet file, {_CONVERT}",
-    b"ARROW1": f"an Arrow file, {_CONVERT}",
-    b"\x93NUMPY": f"a NumPy file, {_CONVERT}",
-    b"\x89HDF": f"an HDF5 file, {_CONVERT}",
+    b"PAR1": "a Parquet file: say --format parquet --label COLUMN",
+    b"ARROW1": "an Arrow file: say --format arrow --label COLUMN",
+    b"\x93NUMPY": f"a NumPy file, {_NOT_READ}",
+    b"\x89HDF": f"an HDF5 file, {_NOT_READ}",
     b"\xef\xbb\xbf": "text with a byte order mark: save it as UTF-8 without one",
     b"\xff\xfe": "UTF-16 text: save it as UTF-8",
     b"\xfe\xff": "UTF-16 text: save it as UTF-8",
 }
 
 
-class Mistake(Exception):
-    """What is wrong, and where in a stretch."""
-
-    def __init__(self, content: bytes, at: int, complaint: str) -> None:
-        self.content, self.at, self.complaint = content, at, complaint
-
-
-def error_of(mistake: Mistake, name: str, lines: int) -> ValueError:
+def error_of(mistake: Mistake, form: Format, name: str, lines: int) -> ValueError:
     """A mistake as the user is told of it; ``lines`` of the file are before its stretch."""
     content, at, complaint = mistake.content, mistake.at, mistake.complaint
     line = lines + content.count(b"\n", 0, at) + 1
@@ -40,33 +32,40 @@ def error_of(mistake: Mistake, name: str, lines: int) -> ValueError:
     shown = token[0].decode("utf-8", "replace") if token else "the end of the line"
     if not shown.isprintable():
         shown = "bytes that are no text"
-    if shown.startswith("|"):
-        complaint = "expected index:value; this looks like Vowpal Wabbit's format, which is not read here"
-    hint = "" if shown.startswith("|") else _looks_like(content, start, line)
-    return ValueError(f"{name}, line {line}, column {at - start + 1}: {complaint}, got {shown!r}{hint}")
+    text = content[start : start + 1000].split(b"\n")[0]
+    hint = looks_like(content, text, line, form.name) or form.hint(text, line)
+    return ValueError(
+        f"{name}, line {line}, column {at - start + 1}: {complaint}, got {shown!r}{'; ' if hint else ''}{hint}"
+    )
 
 
-def _looks_like(content: bytes, start: int, line: int) -> str:
-    """What a line that cannot be read seems to be, if not LIBSVM text."""
+def looks_like(content: bytes, text: bytes, line: int, form: str) -> str:
+    """What a line that cannot be read in one format seems to be, if it seems to be of another."""
     if line == 1:
         for magic, kind in _MAGIC.items():
             if content.startswith(magic):
-                return f"; this looks like {kind}"
-    text = content[start : start + 1000].split(b"\n")[0].split(b"#")[0].strip()
-    tokens = text.split()
+                return f"this looks like {kind}"
     if b"\0" in text:
-        return f"; this looks like a binary file, {_CONVERT}"
-    if text.startswith((b"{", b"[")):
-        return f"; this looks like JSON, {_CONVERT}"
+        return f"this looks like a binary file, {_NOT_READ}"
+    if form != "json" and text.lstrip().startswith((b"{", b"[")):
+        return "this looks like JSON: say --format json --label NAME"
+    if form != "vw" and re.match(rb"[^|,;]*\|\S*\s", text):
+        return "this looks like Vowpal Wabbit's format: say --format vw"
+    if form != "libsvm" and re.fullmatch(rb"\s*[-+.\deE]+(\s+\d+:[-+.\deE]+)+\s*", text):
+        return "this looks like LIBSVM text: say --format libsvm"
+    return _looks_like_a_table(text, line) if form != "csv" else ""
+
+
+def _looks_like_a_table(text: bytes, line: int) -> str:
+    text = text.split(b"#")[0].strip()
+    tokens = text.split()
     if tokens and re.search(rb"[,;]", tokens[0]) and any(re.match(rb"\d+:", token) for token in tokens[1:]):
-        return "; a line has one label here, not several"
+        return "a line has one label here, not several"
     if b":" not in text or (tokens and re.search(rb"[,;]", tokens[0])):
         if re.search(rb"[,;]", text):
-            return f"; this looks like CSV, {_CONVERT}"
+            return "this looks like CSV: say --format csv --label COLUMN"
         if b"\t" in text:
-            return f"; this looks like a table with tabs, {_CONVERT}"
+            return "this looks like a table with tabs: say --format tsv --label COLUMN"
         if line == 1 and tokens and re.match(rb'"?[A-Za-z_]', tokens[0]):
-            return f"; this looks like the header of a table, {_CONVERT}"
-    if tokens and re.fullmatch(rb"\d+:[^,;]*", tokens[0]):
-        return "; a line starts with a label, any number where it is not known"
+            return "this looks like the header of a table: say --format csv --label COLUMN"
     return ""

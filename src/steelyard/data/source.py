@@ -45,6 +45,27 @@ class Source:
     """
 
     name: str
+    read_again = True
+    """Whether it can be gone through more than once."""
+    label_names: list[str] | None = None
+    """Text labels in the order in which they came: y then holds places among them. None where labels are numbers."""
+    missing = 0
+    """How many cells were empty in the last pass."""
+    bytes_read = 0
+    """In the last pass; to be compared with ``total_bytes``, where these are known."""
+    total_bytes: int | None = None
+
+    def __init__(self) -> None:
+        self.names: dict[int, str] = {}
+        """Names of features, of the first that were met."""
+
+    def schema(self) -> dict[str, Any]:
+        """What tells others how to read such rows in the same way: anything that JSON can hold."""
+        return {}
+
+    def stream(self) -> Iterator[Rows]:
+        """The rows in one pass, without a look at them before: columns may become more from block to block."""
+        return self.blocks()
 
     def extent(self) -> Extent:
         """How large it is. It may have to be read for that."""
@@ -101,6 +122,7 @@ class ArraySource(Source):
     """
 
     def __init__(self, X: Any, y: Any, sample_weight: Any = None, *, block_rows: int = 1 << 16) -> None:
+        super().__init__()
         self.name = type(X).__name__
         self._block = as_block(X)
         self._y = np.ascontiguousarray(y, dtype=np.float64)

@@ -53,6 +53,15 @@ class Part:
     range: Range = field(default_factory=Range)
     """Of LIBSVM's indices."""
     query: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    file: str = ""
+    first_line: int = 0
+    """Lines of the file before the stretch."""
+
+    @classmethod
+    def empty(cls, line_count: int, size: int) -> Part:
+        """Of a stretch in which there are no rows."""
+        nothing = np.empty(0, np.uint32)
+        return cls(_NOTHING, np.zeros(1, np.int64), nothing, _NOTHING, np.empty(0, np.int32), line_count, size)
 
     @property
     def nbytes(self) -> int:
@@ -82,6 +91,12 @@ class Format:
     """How many columns there are; None where indices decide."""
     bits: int | None = None
     """Of hashed indices."""
+    known: NDArray[np.uint8] = np.empty(0, np.uint8)
+    """Which indices have a name already: those of others are noted. Where it is empty, none are."""
+
+    def column_name(self, column: int) -> str | None:
+        """The name of a column, where columns have names of their own."""
+        return None
 
     def start(self, content: bytes) -> int:
         """Look at the first stretch of a file: returns how many of its bytes are no rows, but a header.

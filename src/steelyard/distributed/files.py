@@ -15,8 +15,10 @@ from steelyard.data.block import Block
 from steelyard.data.checks import DataError, check_finite
 from steelyard.data.files import SUFFIXES
 from steelyard.data.libsvm import LibsvmSource
-from steelyard.data.parts import STRETCH, Mark, Part, Range, columns_of, parsed_parts, widest
+from steelyard.data.libsvm_format import LibsvmFormat, columns_of, range_in_file, widest
 from steelyard.data.source import Rows, Source, told_of
+from steelyard.data.stretch import Part, Range
+from steelyard.data.text import STRETCH, Mark, read_parts
 from steelyard.distributed.found import Found, add_up
 from steelyard.distributed.tasks import cut_rows
 
@@ -35,13 +37,14 @@ def scan_file(number: int, model: OnlineEstimator, path: str) -> Found:
     at, marks, size = Mark(), [], 0
     span, weighed = Range(), []
     with _told_of(number, path):
-        for part in parsed_parts(path, STRETCH):
+        for part in read_parts([path], LibsvmFormat(), STRETCH):
+            source.remember(part, at.row)
             with told_of(source, at.row):
                 _check_values(part)
                 weighed.append(model._weigh_labels(part.y, np.ones(part.y.size)))
             marks.append(at)
             at = at.after(part)
-            span = widest([span, part.range])
+            span = widest([span, range_in_file(part)])
     if Path(path).suffix.lower() not in SUFFIXES[1:]:
         size = at.byte
     if not at.row:
@@ -103,6 +106,7 @@ class FileSlice(Source):
     def __init__(
         self, found: Found, path: str | os.PathLike[str], n_features: int, zero_based: bool, start: int, stop: int
     ) -> None:
+        super().__init__()
         self.name, self._start, self._stop = found.name, start, stop
         mark = max((mark for mark in found.marks if mark.row <= start), default=Mark())
         self._file = LibsvmSource(

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.data.parts import Mark, Range
+from steelyard.data.stretch import Range
+from steelyard.data.text import Mark
 from steelyard.losses import Array
 
 MOST_APART = 0.25

@@ -18,6 +18,7 @@ from steelyard.kernels.layout import (
     BAD_LABEL,
     BAD_QUERY,
     BAD_VALUE,
+    BAD_WEIGHT,
     DONE,
     NO_COLON,
     ODD_END,
@@ -26,6 +27,7 @@ from steelyard.kernels.layout import (
     ODD_LABEL,
     ODD_START,
     ODD_VALUE,
+    ODD_WEIGHT,
     PARSE_DISORDER,
     PARSE_LARGEST,
     PARSE_LARGEST_LINE,
@@ -164,6 +166,14 @@ def _note(odd, place, kind, index, start, end):
 
 
 @jit
+def _label_end(text, at, end):
+    """Where a label ends that a weight may follow: at a colon, too."""
+    while at < end and not _is_end(text[at]) and text[at] != COLON:
+        at += _1
+    return at
+
+
+@jit
 def _is_query(text, at, end):
     """Whether ``qid:`` stands here."""
     if end - at < _4:
@@ -171,14 +181,17 @@ def _is_query(text, at, end):
     return text[at] == 113 and text[at + _1] == 105 and text[at + _1 + _1] == 100 and text[at + _4 - _1] == COLON
 
 
-def parse(text, state, y, query, indptr, indices, values, odd):
-    """Parse all of ``text``; ``state`` receives what is found.
+def parse(text, state, y, weight, lines, query, indptr, indices, values, odd, weighted):
+    """Parse all of ``text``; ``state`` receives what is found, ``lines`` the line of every row.
 
     That is the result, where it stopped, rows, non-zeros, odd tokens, disorder, lines, the smallest index and its line,
     the largest index and its line. Disorder counts the indices that are not larger than the one before them in their
     row. Lines are counted from 0; without an index, the smallest is 2^62 and the largest is -1.
 
-    ``odd`` receives (kind, index, start, end) of tokens for Python: kind 0 is a label, 1 a value. Those that find no
+    Where rows are ``weighted``, a label may have a weight, ``label:weight``; without it a line that starts with
+    ``index:value`` lacks its label.
+
+    ``odd`` receives (kind, index, start, end) of tokens for Python: a label, a value or a weight. Those that find no
     room are counted, so that the caller can come again with more.
     """
     at, row, count, odd_tokens = _0, 0, 0, 0
@@ -194,14 +207,30 @@ def parse(text, state, y, query, indptr, indices, values, odd):
             line += 1
             continue
         stopped = at
-        value, at, how = number(text, at, end)
-        if how < 0 or (at < end and not _is_end(text[at])):
+        if weighted:
+            value, at, how = number(text, at, _label_end(text, at, end))
+        else:
+            value, at, how = number(text, at, end)
+        colon = weighted and at < end and text[at] == COLON
+        if how < 0 or (at < end and not _is_end(text[at]) and not colon):
             result = BAD_LABEL
             break
         if how == 0:
             _note(odd, odd_tokens, ODD_LABEL, row, stopped, at)
             odd_tokens += 1
         y[row] = value
+        weight[row] = 1.0
+        if colon:
+            stopped = at + _1
+            value, at, how = number(text, stopped, end)
+            if how < 0 or (at < end and not _is_end(text[at])):
+                result = BAD_WEIGHT
+                break
+            if how == 0:
+                _note(odd, odd_tokens, ODD_WEIGHT, row, stopped, at)
+                odd_tokens += 1
+            weight[row] = value
+        lines[row] = np.int32(line)
         query[row] = -1
         last = np.int64(-1)
         while True:

@@ -65,7 +65,9 @@ KERNELS: dict[str, Signature] = {
         ),
         returns=True,
     ),
-    "parse": Signature(("const u1[]", "i8[]", _VECTOR, "i8[]", "i8[]", "i8[]", _VECTOR, "i8[,]")),
+    "parse": Signature(
+        ("const u1[]", "i8[]", _VECTOR, _VECTOR, "i4[]", "i8[]", "i8[]", "i8[]", _VECTOR, "i8[,]", "b1")
+    ),
 }
 
 HAND_OVER = "hand_over"

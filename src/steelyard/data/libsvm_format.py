@@ -1,80 +1,34 @@
-"""LIBSVM text → arrays, in stretches that are parsed side by side."""
+"""LIBSVM's lines → rows: ``label index:value index:value …``."""
 
 from __future__ import annotations
 
 import itertools
-import os
 import re
-from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.compiled.door import get_parser
-from steelyard.data.files import read_blocks
-from steelyard.data.mistakes import Mistake, error_of
+from steelyard.data.stretch import Format, Mistake, Part, Range
+from steelyard.data.text import STRETCH
 from steelyard.kernels import layout
 from steelyard.losses import Array
-
-STRETCH = 1 << 20  # bytes that one thread parses at a time: few enough for its cache
 
 _COMPLAINTS = {
     layout.BAD_LABEL: "the label is not a number",
     layout.BAD_INDEX: "a feature index must be a whole number of at most 18 digits",
     layout.BAD_VALUE: "the feature's value is not a number",
+    layout.BAD_WEIGHT: "the weight after the label is not a number",
     layout.NO_COLON: "expected index:value",
     layout.BAD_QUERY: "qid must be a whole number of at most 18 digits",
 }
-
-
-class Range(NamedTuple):
-    """The smallest and the largest index of some lines, and where they are for the first time."""
-
-    smallest: int = 2**62
-    smallest_line: int = 0
-    largest: int = -1
-    largest_line: int = 0
-
-    def after(self, lines: int) -> Range:
-        """The same with line numbers that count from 1, after the lines before."""
-        if self.largest < 0:
-            return self
-        return Range(self.smallest, self.smallest_line + lines + 1, self.largest, self.largest_line + lines + 1)
-
-
-class Mark(NamedTuple):
-    """A place in a file from which it can be read: what is before it."""
-
-    row: int = 0
-    line: int = 0
-    byte: int = 0
-
-    def after(self, part: Part) -> Mark:
-        """The place after a stretch that begins here."""
-        return Mark(self.row + part.y.size, self.line + part.lines, self.byte + part.size)
-
-
-@dataclass
-class Part:
-    """The lines of one stretch of a file."""
-
-    y: Array
-    query: NDArray[np.int64]
-    indptr: NDArray[Any]
-    indices: NDArray[Any]
-    values: Array
-    size: int
-    lines: int
-    range: Range
-
-    @property
-    def nbytes(self) -> int:
-        """Memory that it takes."""
-        return sum(array.nbytes for array in (self.y, self.query, self.indptr, self.indices, self.values))
+_ODD_COMPLAINTS = {
+    layout.ODD_LABEL: _COMPLAINTS[layout.BAD_LABEL],
+    layout.ODD_VALUE: _COMPLAINTS[layout.BAD_VALUE],
+    layout.ODD_WEIGHT: _COMPLAINTS[layout.BAD_WEIGHT],
+}
 
 
 class _Room:
@@ -92,11 +46,46 @@ class _Room:
             rows, pairs = content.count(b"\n") + 1, content.count(b":") + 1
         if rows > self.rows:
             self.rows = rows = rows + rows // 8  # the next stretch may be a little longer
-            self.y, self.query, self.indptr = np.empty(rows), np.empty(rows, np.int64), np.empty(rows + 1, np.int64)
+            self.y, self.weight, self.lines = np.empty(rows), np.empty(rows), np.empty(rows, np.int32)
+            self.query, self.indptr = np.empty(rows, np.int64), np.empty(rows + 1, np.int64)
             self.indptr[0] = 0
         if pairs > self.pairs:
             self.pairs = pairs = pairs + pairs // 8
             self.indices, self.values = np.empty(pairs, np.int64), np.empty(pairs)
+
+
+class LibsvmFormat(Format):
+    """LIBSVM's lines. Indices are left as they stand in the text: their first may be 0 or 1.
+
+    Parameters
+    ----------
+    query : bool
+        Whether the ``qid`` of rows is wanted.
+    weighted : bool
+        Whether a label may have a weight: ``label:weight``.
+    only_labels : callable
+        Says, stretch by stretch, whether features are wanted or only how large they are.
+    """
+
+    name = "libsvm"
+
+    def __init__(
+        self, *, query: bool = False, weighted: bool = False, only_labels: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._query, self._weighted, self._only_labels = query, weighted, only_labels
+        self._parser = get_parser()  # before there are threads: it is loaded once
+
+    def new_room(self) -> Any:
+        return _Room()
+
+    def hint(self, line: bytes, number: int) -> str:
+        tokens = line.split()
+        if tokens and re.fullmatch(rb"\d+:[^,;]*", tokens[0]) and not self._weighted:
+            return "a line starts with a label, any number where it is not known (label:weight needs --weight label)"
+        return ""
+
+    def parse(self, content: bytes, room: Any) -> Part:
+        return _parse_in(room, self._parser, content, self._query, self._weighted, self._only_labels())
 
 
 def widest(ranges: list[Range]) -> Range:
@@ -107,75 +96,43 @@ def widest(ranges: list[Range]) -> Range:
     return Range(low.smallest, low.smallest_line, high.largest, high.largest_line)
 
 
-def parsed_parts(
-    path: str | os.PathLike[str],
-    size: int,
-    *,
-    query: bool = False,
-    only_labels: Callable[[], bool] = lambda: False,
-    start: Mark | None = None,
-) -> Iterator[Part]:
-    """The stretches of a file, in order; several are parsed side by side, in threads: the parser holds no lock.
-
-    ``only_labels`` says, stretch by stretch, whether the features are wanted or only how large they are. ``start`` is
-    where to begin.
-    """
-    parser = get_parser()  # before the threads: it is loaded once
-    at = Mark() if start is None else start
-    name, lines = os.fspath(path), at.line
-    most = os.cpu_count() or 1
-    rooms = [_Room() for _ in range(most)]
-    futures: deque[Future[Part]] = deque()
-    with ThreadPoolExecutor(most) as pool:
-        for content in itertools.chain(read_blocks(path, size, at.byte), itertools.repeat(b"")):
-            if content:
-                futures.append(pool.submit(_parse, parser, content, rooms, query, only_labels()))
-            elif not futures:
-                return
-            while futures and (not content or len(futures) > most or futures[0].done()):
-                try:
-                    part = futures.popleft().result()  # in order, so the first mistake is the one raised
-                except Mistake as mistake:
-                    raise error_of(mistake, name, lines) from None
-                part.range = part.range.after(lines)
-                lines += part.lines
-                yield part
+def range_in_file(part: Part) -> Range:
+    """The range of a part with line numbers that count from 1, in its file."""
+    found, before = part.range, part.first_line + 1
+    if found.largest < 0:
+        return found
+    return Range(found.smallest, found.smallest_line + before, found.largest, found.largest_line + before)
 
 
-def _parse(parser: Any, content: bytes, rooms: list[_Room], query: bool, only_labels: bool) -> Part:
-    room = rooms.pop()  # there is one for every thread
-    try:
-        return _parse_in(room, parser, content, query, only_labels)
-    finally:
-        rooms.append(room)
-
-
-def _parse_in(room: _Room, parser: Any, content: bytes, query: bool, only_labels: bool) -> Part:
+def _parse_in(room: _Room, parser: Any, content: bytes, query: bool, weighted: bool, only_labels: bool) -> Part:
     room.fit(content)
     text, state = np.frombuffer(content, dtype=np.uint8), np.zeros(layout.PARSE_SIZE, np.int64)
+    arrays = (room.y, room.weight, room.lines, room.query, room.indptr, room.indices, room.values)
     while True:
-        parser(text, state, room.y, room.query, room.indptr, room.indices, room.values, room.odd)
+        parser(text, state, *arrays, room.odd, weighted)
         odd = int(state[layout.PARSE_ODD])
         if odd <= len(room.odd):
             break
         room.odd = np.empty((odd, layout.ODD_SIZE), np.int64)
     # tokens for Python's float come first: one of them may be wrong before the place where the parser stopped
     for kind, index, start, end in room.odd[:odd].tolist():
-        (room.y, room.values)[kind][index] = _float(content, start, end, kind)
+        (room.y, room.values, room.weight)[kind][index] = _float(content, start, end, kind)
     if state[layout.PARSE_RESULT] != layout.DONE:
         raise Mistake(content, int(state[layout.PARSE_STOPPED]), _COMPLAINTS[int(state[layout.PARSE_RESULT])])
     rows, count, lines = state[[layout.PARSE_ROWS, layout.PARSE_PAIRS, layout.PARSE_LINES]].tolist()
     found = Range(*state[layout.PARSE_SMALLEST : layout.PARSE_LARGEST_LINE + 1].tolist())
     pairs = 0 if only_labels else count
     part = Part(
-        room.y[:rows].copy(),
-        room.query[: rows if query else 0].copy(),
-        room.indptr[: 0 if only_labels else rows + 1].astype(index_type(count)),
-        room.indices[:pairs].astype(index_type(found.largest)),
-        room.values[:pairs].copy(),
-        len(content),
-        lines,
-        found,
+        y=room.y[:rows].copy(),
+        indptr=room.indptr[: 0 if only_labels else rows + 1].astype(index_type(count)),
+        indices=room.indices[:pairs].astype(index_type(found.largest)),
+        values=room.values[:pairs].copy(),
+        lines=room.lines[:rows].copy(),
+        line_count=lines,
+        size=len(content),
+        weight=room.weight[: rows if weighted else 0].copy(),
+        range=found,
+        query=room.query[: rows if query else 0].copy(),
     )
     return _sorted(part, content) if state[layout.PARSE_DISORDER] and not only_labels else part
 
@@ -213,9 +170,7 @@ def _float(content: bytes, start: int, end: int, kind: int) -> float:
             raise ValueError
         return float(token)
     except ValueError:
-        raise Mistake(
-            content, start, _COMPLAINTS[layout.BAD_VALUE if kind == layout.ODD_VALUE else layout.BAD_LABEL]
-        ) from None
+        raise Mistake(content, start, _ODD_COMPLAINTS[kind]) from None
 
 
 def columns_of(found: Range, n_features: int | None, zero_based: bool | str, name: str) -> tuple[int, int]:
@@ -242,6 +197,8 @@ class Joined(NamedTuple):
     indices: NDArray[Any]
     indptr: NDArray[Any]
     y: Array
+    weight: Array
+    """Empty where all are 1."""
     query: NDArray[np.int64]
 
 
@@ -251,15 +208,18 @@ def join_parts(parts: list[Part], columns: int, base: int, query_id: bool = Fals
     kind = np.int32 if max(columns, count) < 2**31 else np.int64
     y, query, indptr = np.empty(rows), np.empty(rows if query_id else 0, np.int64), np.zeros(rows + 1, kind)
     indices, values = np.empty(count, kind), np.empty(count)
+    weight = np.ones(rows if any(part.weight.size for part in parts) else 0)
     row, pair = rows, count
     while parts:  # the last one first: memory that was taken last can be given back first
         part = parts.pop()
         end, last = row, pair
         row, pair = row - part.y.size, pair - part.values.size
         y[row:end] = part.y
+        if part.weight.size:
+            weight[row:end] = part.weight
         if query_id:
             query[row:end] = part.query
         np.add(part.indptr[1:], pair, out=indptr[row + 1 : end + 1], casting="unsafe")
         np.subtract(part.indices, base, out=indices[pair:last], casting="unsafe")
         values[pair:last] = part.values
-    return Joined(values, indices, indptr, y, query)
+    return Joined(values, indices, indptr, y, weight, query)

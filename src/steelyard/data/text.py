@@ -1,0 +1,336 @@
+"""Text in files and pipes → rows: one thread reads ahead, several parse, and what they find comes in order.
+
+Files are cut into stretches of whole lines; a :class:`~steelyard.data.stretch.Format` says what is in one. Kernels hold
+no lock, so reading, parsing and learning go on at the same time.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.data.block import Block, join_blocks
+from steelyard.data.files import can_be_read_again, read_blocks, shown_name, total_size
+from steelyard.data.mistakes import error_of
+from steelyard.data.source import Extent, Rows, Source, few_labels
+from steelyard.data.stretch import Format, Mistake, Part
+
+STRETCH = 1 << 20  # bytes that one thread parses at a time: few enough for its cache
+MOST_NAMES = 10_000  # of features, the first that are met
+_SHOWN = 3  # of the mistakes that are skipped
+_PLACES = 1 << 22  # rows of a stream whose lines are remembered
+
+
+class Mark(NamedTuple):
+    """A place in a file from which it can be read: what is before it."""
+
+    row: int = 0
+    line: int = 0
+    byte: int = 0
+
+    def after(self, part: Part) -> Mark:
+        """The place after a stretch that begins here."""
+        return Mark(self.row + part.y.size, self.line + part.line_count, self.byte + part.size)
+
+
+class _Stretch(NamedTuple):
+    """Some lines of a file."""
+
+    file: str
+    content: bytes
+    first: bool
+    """Whether the file begins here."""
+
+
+class _Lines(NamedTuple):
+    """Where the rows of a part stand."""
+
+    before: int
+    """Rows of the source before them."""
+    lines: NDArray[np.int32]
+    first: int
+    file: str
+
+
+class Skipped:
+    """Rows that were left out because something was wrong with them: how many, and what it was for the first few."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.shown: list[str] = []
+
+    def add(self, error: ValueError) -> None:
+        """One more of them."""
+        self.count += 1
+        if len(self.shown) < _SHOWN:
+            self.shown.append(str(error))
+
+
+def read_parts(
+    paths: Sequence[str], form: Format, size: int, *, start: Mark | None = None, skipped: Skipped | None = None
+) -> Iterator[Part]:
+    """The stretches of files, parsed, in order. With ``skipped``, lines that cannot be read are left out and noted.
+
+    ``start`` is where to begin in a single file.
+    """
+    most = os.cpu_count() or 1
+    rooms = [form.new_room() for _ in range(most)]
+    at = Mark() if start is None else start
+    waiting: deque[tuple[_Stretch, int, Future[Part]]] = deque()
+    file, lines = "", 0
+
+    def parse(content: bytes) -> Part:
+        room = rooms.pop()  # there is one for every thread
+        try:
+            return form.parse(content, room)
+        finally:
+            rooms.append(room)
+
+    def finish(stretch: _Stretch, header: int, future: Future[Part]) -> Iterator[Part]:
+        nonlocal file, lines
+        if stretch.first:
+            file, lines = stretch.file, at.line
+        lines += stretch.content.count(b"\n", 0, header)
+        pieces: Iterator[Part]
+        if skipped is None:
+            try:
+                pieces = iter([future.result()])  # in order, so the first mistake is the one raised
+            except Mistake as mistake:
+                raise error_of(mistake, form, file, lines) from None
+        else:
+            pieces = _good_pieces(future, stretch.content[header:], parse, form, file, lines, skipped)
+        for part in pieces:
+            part.file, part.first_line = file, lines
+            part.size += header
+            header = 0
+            lines += part.line_count
+            yield part
+
+    with _reading_ahead(paths, size, at.byte, form) as stretches, ThreadPoolExecutor(most) as pool:
+        for stretch in stretches:
+            header = 0
+            if stretch.first:
+                try:
+                    header = form.start(stretch.content)
+                except Mistake as mistake:
+                    raise error_of(mistake, form, stretch.file, 0) from None
+            content = stretch.content[header:] if header else stretch.content
+            waiting.append((stretch, header, pool.submit(parse, content)))
+            while waiting and (len(waiting) > most or waiting[0][2].done()):
+                yield from finish(*waiting.popleft())
+        while waiting:
+            yield from finish(*waiting.popleft())
+
+
+def _good_pieces(
+    future: Future[Part], content: bytes, parse: Any, form: Format, file: str, lines: int, skipped: Skipped
+) -> Iterator[Part]:
+    """What can be read of a stretch: the lines between those that cannot be."""
+    while True:
+        try:
+            yield future.result()
+            return
+        except Mistake as mistake:
+            skipped.add(error_of(mistake, form, file, lines))
+            begin = content.rfind(b"\n", 0, mistake.at) + 1
+            end = content.find(b"\n", mistake.at) + 1 or len(content)
+        if begin:  # there may be another mistake, that was found later
+            before: Future[Part] = Future()
+            _set(before, parse, content[:begin])
+            yield from _good_pieces(before, content[:begin], parse, form, file, lines, skipped)
+        lost = Part.empty(content.count(b"\n", begin, end), end - begin)
+        yield lost
+        lines += content.count(b"\n", 0, end)
+        content = content[end:]
+        if not content:
+            return
+        future = Future()
+        _set(future, parse, content)
+
+
+def _set(future: Future[Part], parse: Any, content: bytes) -> None:
+    try:
+        future.set_result(parse(content))
+    except Mistake as mistake:
+        future.set_exception(mistake)
+
+
+@contextmanager
+def _reading_ahead(paths: Sequence[str], size: int, start: int, form: Format) -> Iterator[Iterator[_Stretch]]:
+    """The stretches of files, read by a thread: decompressing and waiting for a pipe go on beside everything else."""
+    ahead: queue.Queue[Any] = queue.Queue(2)
+    stop = threading.Event()
+
+    def read() -> None:
+        try:
+            for path in paths:
+                first = True
+                for content in read_blocks(path, size, start, form.cut):
+                    if stop.is_set():
+                        return
+                    ahead.put(_Stretch(shown_name(path), content, first))
+                    first = False
+            ahead.put(None)
+        except BaseException as error:
+            ahead.put(error)
+
+    def come() -> Iterator[_Stretch]:
+        while (found := ahead.get()) is not None:
+            if isinstance(found, BaseException):
+                raise found
+            yield found
+
+    thread = threading.Thread(target=read, daemon=True)  # it may wait for a pipe that nobody writes to any more
+    thread.start()
+    try:
+        yield come()
+    finally:
+        stop.set()
+        with suppress(queue.Empty):
+            while True:
+                ahead.get_nowait()
+
+
+class TextSource(Source):
+    """Text files, one after another, as one stream of rows.
+
+    Parameters
+    ----------
+    paths : files, ``-`` for standard input
+    form : Format
+    on_error : {"stop", "skip"}
+        Whether a line that cannot be read ends it all, or is left out and counted in ``skipped``.
+    """
+
+    def __init__(self, paths: Sequence[str | os.PathLike[str]], form: Format, *, on_error: str = "stop") -> None:
+        super().__init__()
+        self.paths = [os.fspath(path) for path in paths]
+        self.name = shown_name(self.paths[0]) if len(self.paths) == 1 else f"{len(self.paths)} files"
+        self.format = form
+        self.read_again = all(map(can_be_read_again, self.paths))
+        self.total_bytes = total_size(self.paths)
+        self._skipped = Skipped() if on_error == "skip" else None
+        self._start: Mark | None = None
+        self._stretch = STRETCH
+        self._gone_through = False
+        self._places: deque[_Lines] = deque()
+        self._remembered = _PLACES
+
+    @property
+    def skipped(self) -> Skipped | None:
+        """What was left out in the last pass, with ``on_error="skip"``."""
+        return self._skipped
+
+    # ---------------------------------------------------------------------------------------------------- in blocks
+
+    def _read_parts(self) -> Iterator[Part]:
+        """The parts of all files, each once; names and labels are gathered on the way."""
+        if self._gone_through and not self.read_again:
+            raise ValueError(f"{self.name} can be read only once, and has been")
+        self._gone_through = True
+        self.missing, self.bytes_read = 0, 0
+        if self._skipped is not None:
+            self._skipped = Skipped()
+        for part in read_parts(self.paths, self.format, self._stretch, start=self._start, skipped=self._skipped):
+            self.missing += part.missing
+            self.bytes_read += part.size
+            self._gather_names(part)
+            if part.labels is not None:
+                part.y = self._coded(part)
+            yield part
+
+    def _coded(self, part: Part) -> Any:
+        """Text labels as numbers: their places among all that have come so far."""
+        if self.label_names is None:
+            self.label_names = []
+            self._codes: dict[str, int] = {}
+        for name in part.labels or ():
+            if name not in self._codes:
+                self._codes[name] = len(self.label_names)
+                self.label_names.append(name)
+        codes = np.array([*(self._codes[name] for name in part.labels or ()), np.nan])
+        return codes[np.where(np.isnan(part.y), len(part.labels or ()), part.y).astype(np.intp)]
+
+    def _gather_names(self, part: Part) -> None:
+        for index, name in part.names.items():
+            if len(self.names) >= MOST_NAMES:
+                self.format.known = np.empty(0, np.uint8)
+                return
+            if index not in self.names:
+                self.names[index] = name
+                if index < self.format.known.size:
+                    self.format.known[index] = 1
+
+    def blocks(self) -> Iterator[Rows]:
+        self._places.clear()
+        before = 0
+        for part in self._read_parts():
+            if part.y.size:
+                yield self._rows(part, before)
+                before += part.y.size
+
+    def _rows(self, part: Part, before: int) -> Rows:
+        self.remember(part, before)
+        weight = part.weight if part.weight.size else np.ones(part.y.size)
+        return Rows(self._block(part), part.y, weight, before)
+
+    def _block(self, part: Part) -> Block:
+        columns = self.format.n_features
+        if columns is None:
+            raise AssertionError("indices decide how many columns there are, and nobody has looked at them")
+        indptr = part.indptr.astype(np.uint64, copy=False)
+        indices = part.indices.view(f"u{part.indices.itemsize}")
+        return Block(part.values, indices, indptr, columns, self.format.dense)
+
+    # ------------------------------------------------------------------------------------------------------- at once
+
+    def whole(self) -> Rows:
+        self._remembered = sys.maxsize
+        each = list(self.blocks())
+        if not each:
+            return Rows(self._block(Part.empty(0, 0)), np.empty(0), np.empty(0), 0)
+        block = join_blocks([rows.block for rows in each])
+        return Rows(block, np.concatenate([rows.y for rows in each]), np.concatenate([rows.weight for rows in each]), 0)
+
+    def extent(self) -> Extent:
+        rows, labels = 0, np.empty(0)
+        many = False
+        for each in self.blocks():
+            rows += each.y.size
+            if not many:
+                found = few_labels(np.union1d(labels, each.y[~np.isnan(each.y)]))
+                many, labels = found is None, labels if found is None else found
+        columns = self.format.n_features
+        return Extent(rows, 0 if columns is None else columns, True, None if many else labels)
+
+    # -------------------------------------------------------------------------------------------------------- places
+
+    def remember(self, part: Part, before: int) -> None:
+        """Note where the rows of a part stand, for :meth:`place`."""
+        self._places.append(_Lines(before, part.lines, part.first_line, part.file))
+        while before - self._places[0].before > self._remembered:
+            self._places.popleft()
+
+    def place(self, row: int, column: int | None = None) -> str:
+        for before, lines, first, file in self._places:
+            if before <= row < before + lines.size:
+                line = first + int(lines[row - before]) + 1
+                shown = "" if len(self.paths) == 1 else f"{file}, "
+                return f"{shown}line {line}" + self._column(file, line, column)
+        return f"example {row + 1}"
+
+    def _column(self, file: str, line: int, column: int | None) -> str:
+        if column is None:
+            return ""
+        name = self.format.column_name(column) or self.names.get(column)
+        return f", feature {name}" if name else f", index {column}"
