@@ -195,8 +195,9 @@ class LibsvmSource(TextSource):
         on_error: str = "stop",
     ) -> None:
         check_size(block_bytes, "block_bytes")
-        form = LibsvmFormat(weighted=weighted, only_labels=lambda: self._only_labels)
+        form = LibsvmFormat(weighted=weighted)
         super().__init__([path] if isinstance(path, (str, os.PathLike)) else path, form, on_error=on_error)
+        self._lines = form
         self._block_bytes = int(block_bytes)
         self._stretch = min(self._block_bytes, STRETCH)
         self._start = start
@@ -206,7 +207,6 @@ class LibsvmSource(TextSource):
         self._n_features = None if self._scans or bits is not None else _checked_features(n_features)
         self._kept_bytes = math.inf if kept_bytes and not self.read_again else kept_bytes
         self._kept: list[Part] | None = None
-        self._only_labels = False
         self._found: Range | None = None
         self._rows_found, self._labels = 0, np.empty(0)
         self._many_labels = False
@@ -230,7 +230,7 @@ class LibsvmSource(TextSource):
             return self._found
         self._rows_found, found, size = 0, Range(), 0
         self._kept = [] if self._kept_bytes > 0 else None
-        self._only_labels = self._kept is None
+        self._lines.only_labels = self._kept is None
         try:
             for part in self._read_parts():
                 self._rows_found += part.y.size
@@ -242,10 +242,9 @@ class LibsvmSource(TextSource):
                     self._kept.append(part)
                     size += part.nbytes
                     if size > self._kept_bytes:
-                        self._kept, self._only_labels = None, True
+                        self._kept, self._lines.only_labels = None, True
         finally:
-            self._only_labels = False
-        self._found = found
+            self._found = found
         return found
 
     def _columns(self, found: Range, n_features: int | None, zero_based: bool | str) -> tuple[int, int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,19 +62,20 @@ class LibsvmFormat(Format):
         Whether the ``qid`` of rows is wanted.
     weighted : bool
         Whether a label may have a weight: ``label:weight``.
-    only_labels : callable
-        Says, stretch by stretch, whether features are wanted or only how large they are.
+
+    Attributes
+    ----------
+    only_labels : bool
+        Whether of the features only the range is wanted.
     """
 
     name = "libsvm"
 
-    def __init__(
-        self, *, query: bool = False, weighted: bool = False, only_labels: Callable[[], bool] = lambda: False
-    ) -> None:
-        self._query, self._weighted, self._only_labels = query, weighted, only_labels
-        self._parser = get_parser()  # before there are threads: it is loaded once
+    def __init__(self, *, query: bool = False, weighted: bool = False) -> None:
+        self._query, self._weighted, self.only_labels = query, weighted, False
 
     def new_room(self) -> Any:
+        get_parser()  # before there are threads: it is loaded once
         return _Room()
 
     def hint(self, line: bytes, number: int) -> str:
@@ -85,7 +85,7 @@ class LibsvmFormat(Format):
         return ""
 
     def parse(self, content: bytes, room: Any) -> Part:
-        return _parse_in(room, self._parser, content, self._query, self._weighted, self._only_labels())
+        return _parse_in(room, get_parser(), content, self._query, self._weighted, self.only_labels)
 
 
 def widest(ranges: list[Range]) -> Range:
