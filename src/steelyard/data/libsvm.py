@@ -244,19 +244,17 @@ class LibsvmSource(TextSource):
                     if size > self._kept_bytes:
                         self._kept, self._lines.only_labels = None, True
         finally:
-            self._found = found
+            self._lines.only_labels = False
+        self._found = found
         return found
 
     def _columns(self, found: Range, n_features: int | None, zero_based: bool | str) -> tuple[int, int]:
         """How many columns there are, and which index is the first."""
         if self._bits is not None:
             return 1 << self._bits, 0
-        columns, base = columns_of(found, n_features, zero_based, self._name_of(found))
+        columns, base = columns_of(found, n_features, zero_based, self.name)
         self._base = base
         return columns, base
-
-    def _name_of(self, found: Range) -> str:
-        return self.name
 
     # ---------------------------------------------------------------------------------------------------- in blocks
 
