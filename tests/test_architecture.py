@@ -27,7 +27,7 @@ FLOORS = [
     ["cli", "__main__"],
     ["experiments", "distributed"],
     ["estimators"],
-    ["fitting"],
+    ["fitting", "streaming", "scores"],
     ["modelfile", "certificate", "paperbound", "comparator"],
     ["learner", "bank", "mixture"],
     ["ftrl"],

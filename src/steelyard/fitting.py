@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from steelyard.data.block import Block, inspected
-from steelyard.data.checks import DataError, check_labels
 from steelyard.data.order import group_equal_rows, shuffled_visits, visits_in_order
 from steelyard.learner import Learner
 from steelyard.losses import Array, Loss, get_loss
 from steelyard.mixture import Mixture
 from steelyard.online import OnlineLearner, Trace
+from steelyard.regularizers import Regularizer, default_schedule
+from steelyard.updates import check_update
 
 
 def check_classifies(loss: Loss) -> None:
@@ -33,29 +34,65 @@ def check_regresses(loss: Loss) -> None:
         )
 
 
-def new_learner(loss: str, eta0: float | str, *, classes: int | None) -> OnlineLearner:
-    """What the estimators learn with, at their defaults: for so many classes, or for a regression."""
-    chosen = get_loss(loss)
-    if classes is None:
-        check_regresses(chosen)
-    else:
-        check_classifies(chosen)
-    outputs = classes if classes is not None and classes > 2 else 1
-    return (
-        Mixture(chosen, n_outputs=outputs) if isinstance(eta0, str) else Learner(chosen, eta0=eta0, n_outputs=outputs)
-    )
+CHOSEN_BY_AUTO = {
+    "update": "iwa",
+    "schedule": None,
+    "power_t": 0.5,
+    "metric": "diagonal",
+    "center": "trajectory",
+    "radius": None,
+}
+"""What ``eta0="auto"`` decides: these parameters must be left at their defaults."""
 
 
-def targets(y: Array, classes: Array | None, loss: Loss) -> Array:
-    """Labels as a learner wants them: -1 and +1 for two classes, numbers of classes for more, real ones as they are."""
-    if classes is None:
-        return check_labels(y, loss, y.size)
-    codes = np.minimum(np.searchsorted(classes, y), classes.size - 1)
-    bad = np.flatnonzero(~(classes[codes] == y) | ~np.isfinite(y))
-    if bad.size:
-        why = "not a class" if np.isfinite(y[bad[0]]) else "not finite"
-        raise DataError("label", int(bad[0]), None, float(y[bad[0]]), why)
-    return 2.0 * codes - 1.0 if classes.size == 2 else codes.astype(np.float64)
+def new_learner(
+    loss: str | Loss,
+    eta0: float | str = "auto",
+    *,
+    update: str = "iwa",
+    schedule: str | None = None,
+    power_t: float = 0.5,
+    metric: str = "diagonal",
+    center: str = "trajectory",
+    radius: float | None = None,
+    fit_intercept: bool = True,
+    certificate: bool | None = None,
+    n_outputs: int = 1,
+) -> OnlineLearner:
+    """What the estimators and the shell learn with: a mixture for ``eta0="auto"``, else one learner with that rate."""
+    if not isinstance(eta0, str):
+        return Learner(
+            loss,
+            update=update,
+            schedule=schedule,
+            metric=metric,
+            center=center,
+            eta0=eta0,
+            power_t=power_t,
+            radius=radius,
+            fit_intercept=fit_intercept,
+            n_outputs=n_outputs,
+            certificate=certificate,
+        )
+    if eta0 != "auto":
+        raise ValueError(f"eta0 must be 'auto' or a positive number, got {eta0!r}")
+    check_update(update, get_loss(loss))
+    Regularizer(default_schedule(metric) if schedule is None else schedule, metric, center, 1.0, power_t)
+    said = {
+        "update": update,
+        "schedule": None if schedule == "power" else schedule,  # which is what None is
+        "power_t": power_t,
+        "metric": metric,
+        "center": center,
+        "radius": radius,
+    }
+    for name, only in CHOSEN_BY_AUTO.items():
+        if said[name] != only:
+            raise ValueError(
+                f"{name}={said[name]!r} needs a learning rate, eta0=1.0 for example: eta0='auto' mixes learners whose "
+                f"{name} it chooses itself"
+            )
+    return Mixture(loss, fit_intercept=fit_intercept, n_outputs=n_outputs)
 
 
 def pass_seeds(random: np.random.RandomState, passes: int) -> list[int]:

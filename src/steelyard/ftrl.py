@@ -107,6 +107,11 @@ class Ftrl(OnlineLearner):
     def _rows(self) -> int:
         return int(self._learned().sums[0, layout.ROWS])
 
+    def resize(self, n_features: int) -> None:
+        if self._full:
+            raise ValueError("metric='full' must know how many columns there are before the first row")
+        super().resize(n_features)
+
     def _snapshot(self, block: Block, state: Any) -> Snapshot | Journal:
         # where the ball binds, all weights may be rescaled; a matrix moves those of features that a row does not have
         whole = self.regularizer.radius is not None or self._full

@@ -129,6 +129,23 @@ class Mixture(OnlineLearner):
         centered = lazy_zeros(n_features, np.uint64, beside=table.nbytes)
         return MixtureState(table, clocks, sums, centered, dual, second)
 
+    def _resized(self, state: Any, new: Any) -> Any:
+        count = int(state.clocks[layout.CENTERED])
+        new.centered[:count] = state.centered[:count]
+        if state.second.size and self.n_features == new.centered.size:
+            return new._replace(clocks=state.clocks, sums=state.sums, second=state.second)
+        clocks, sums = state.clocks.copy(), state.sums.copy()
+        if state.second.size:  # experts that have a matrix of all columns end here, and the others share what they had
+            clocks[layout.MATRICES] = 0.0
+            self._evidence_of(sums)[:, EXPERTS:] = np.inf
+            sums[:, layout.SHARES + EXPERTS :] = 0.0
+            shares = sums[:, layout.SHARES :]
+            total = shares.sum(axis=1, keepdims=True)
+            np.copyto(
+                shares, np.where(total > 0.0, shares / np.where(total > 0.0, total, 1.0), self._first_shares(False))
+            )
+        return new._replace(clocks=clocks, sums=sums, second=np.empty(0))
+
     def _record_arrays(self, state: MixtureState) -> list[NDArray[Any]]:
         return [state.table.reshape(-1, self._record), state.dual.reshape(-1, self.n_outputs)]
 

@@ -245,6 +245,22 @@ class OnlineLearner:
                 f"p={prediction[at]}, y={labels[at]:g}, in row {rows[at // self.n_outputs]}"
             )
 
+    def resize(self, n_features: int) -> None:
+        """Have so many columns from now on: new ones are as if they had always been there and been zero.
+
+        Columns are left out only where nothing was learned of them, which the caller knows.
+        """
+        state = self._learned()
+        new = self._new_state(n_features)
+        kept = min(n_features, self.n_features)
+        for old, other in zip(self._record_arrays(state), self._record_arrays(new), strict=True):
+            other[:kept], other[-1] = old[:kept], old[-1]
+        self.state, self._coef = self._resized(state, new), None
+
+    def _resized(self, state: Any, new: Any) -> Any:
+        """A state with the records of ``new`` and all else of ``state``."""
+        return new._replace(clocks=state.clocks, sums=state.sums)
+
     # ---------------------------------------------------------------------------------------------------- predicting
 
     def predict(self, X: Any) -> Array:

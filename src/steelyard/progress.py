@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-Report = Callable[[str, int, int], None]
+Report = Callable[[str, int, int | None], None]
 """Told of what is being done, how much of it is done, and how much there is."""
 
 

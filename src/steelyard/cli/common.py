@@ -6,19 +6,42 @@ import argparse
 import os
 
 
-def input_path(path: str) -> str:
-    """A file; - is standard input."""
-    return "/dev/stdin" if path == "-" else path
+class UsageError(ValueError):
+    """An option that is wrong, whatever the data: exit status 2, where bad data has 1."""
 
 
 def check_least(options: argparse.Namespace, **least: int) -> None:
     """Refuse options that are smaller than they may be."""
     for name, value in least.items():
         if getattr(options, name) < value:
-            raise ValueError(f"--{name} must be at least {value}, got {getattr(options, name)}")
+            raise UsageError(f"--{name} must be at least {value}, got {getattr(options, name)}")
 
 
 def check_folder(folder: str | None) -> None:
     """Refuse a folder of data that is not there."""
     if folder is not None and not os.path.isdir(folder):
-        raise ValueError(f"--data {folder}: there is no such folder")
+        raise UsageError(f"--data {folder}: there is no such folder")
+
+
+def check_output(option: str, path: str | None, magic: bytes) -> None:
+    """Refuse a file that cannot be written, or that would be lost: one of another kind than we write.
+
+    ``magic`` is how ours start.
+    """
+    if not path:
+        return
+    if not os.access(os.path.dirname(os.path.abspath(path)), os.W_OK):
+        raise UsageError(f"{option} {path}: its folder is not there, or may not be written to")
+    if os.path.isdir(path):
+        raise UsageError(f"{option} {path} is a folder: name a file")
+    if os.path.isfile(path) and os.path.getsize(path):
+        with open(path, "rb") as file:
+            if not file.read(len(magic)) == magic:
+                raise UsageError(
+                    f"{option} {path} is there, and is not what this command writes: it would be lost. Name another "
+                    "file, or remove it first"
+                )
+
+
+MODEL_MAGIC = b"PK\x03\x04"
+"""How a model file starts."""

@@ -1,205 +1,238 @@
-"""``steelyard learn``: one shell command from a file to a model."""
+"""``steelyard learn``: one shell command from files to a model."""
 
 from __future__ import annotations
 
 import argparse
-import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from steelyard.cli.common import check_least, input_path
-from steelyard.progress import progress_bar
+from steelyard.cli import checkpoint
+from steelyard.cli.common import MODEL_MAGIC, UsageError, check_least, check_output
+from steelyard.cli.inputs import add_data_options, check_data_options, open_data
+from steelyard.regularizers import CENTERS, METRICS, SCHEDULES
+from steelyard.updates import UPDATES
 
 if TYPE_CHECKING:
-    from steelyard.data.source import Extent, Source
-    from steelyard.losses import Array
+    from steelyard.cli.report import LearnReport
+    from steelyard.losses import Loss
     from steelyard.online import OnlineLearner
+    from steelyard.streaming import Goal, Run
+
+_EXAMPLES = """examples:
+  steelyard learn a9a --model m
+  steelyard learn clicks.vw --no-shuffle -q ab --bits 22 --model m
+  steelyard learn people.csv --label income --weight copies --model m
+  zcat days/*.gz | steelyard learn - --format vw --no-shuffle --model m --checkpoint c --every 1000000
+"""
+_FORGOTTEN = ("run", "interrupted", "quiet", "json", "model", "checkpoint", "every")
+"""Options that do not change what is learned."""
 
 
 def add_parser(commands: Any) -> None:
     """The options of the command."""
     parser = commands.add_parser(
         "learn",
-        help="learn a model from a LIBSVM file",
-        description="Learn a linear model from a LIBSVM file (plain, .gz, .bz2 or .xz): no learning rate needed.",
+        help="learn a model from files or a pipe",
+        description="Learn a linear model: no learning rate needed. LIBSVM, Vowpal Wabbit's text, CSV, TSV, JSON "
+        "lines, Parquet, Arrow.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("data", type=input_path, metavar="DATA", help="LIBSVM file; - is standard input")
+    add_data_options(parser)
     parser.add_argument("--model", metavar="FILE", help="where to keep the model, for `steelyard predict`")
     parser.add_argument(
-        "--task", choices=("classification", "regression"), help="default: classification for two labels"
+        "--task", choices=("classification", "regression"), help="default: classification for two labels, or text"
     )
-    parser.add_argument("--loss", help="default: logistic for classification, squared for regression")
     parser.add_argument(
-        "--eta0", default="auto", metavar="RATE", help="initial learning rate (default: auto, none needed)"
+        "--classes", metavar="A,B,…", help="all labels of a classification (default: those of the first rows)"
     )
-    parser.add_argument("--passes", type=int, default=1, metavar="N", help="passes over the data (default 1)")
-    parser.add_argument(
+    _add_learner_options(parser.add_argument_group("learner"))
+    passes = parser.add_argument_group("passes")
+    passes.add_argument("--passes", type=int, default=1, metavar="N", help="passes over the data (default 1)")
+    passes.add_argument(
         "--no-shuffle",
         dest="shuffle",
         action="store_false",
-        help="take the rows as they stand, block by block: in constant memory, however large the file",
+        help="take the rows as they stand, block by block: in constant memory, however many they are",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the order of rows (default 0)")
-    parser.set_defaults(run=run, interrupted="nothing was learned, and no model was written")
+    passes.add_argument("--seed", type=int, default=0, help="of the order of rows (default 0)")
+    passes.add_argument("--checkpoint", metavar="FILE", help="the same command goes on from here after it was stopped")
+    passes.add_argument(
+        "--every", type=int, default=1_000_000, metavar="ROWS", help="rows between checkpoints (default 1,000,000)"
+    )
+    parser.add_argument("--quiet", action="store_true", help="say nothing but what is wrong")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of sentences")
+    parser.set_defaults(run=run, interrupted="nothing was written")
+
+
+def _add_learner_options(group: Any) -> None:
+    group.add_argument("--loss", help="default: logistic or squared; with a parameter: quantile:0.9, huber:1.5")
+    group.add_argument(
+        "--eta0", default="auto", metavar="RATE", help="initial learning rate (default: auto, none needed)"
+    )
+    group.add_argument("--update", choices=tuple(UPDATES), default="iwa", help="default iwa")
+    group.add_argument("--schedule", choices=tuple(SCHEDULES), help="of the rate (default power)")
+    group.add_argument("--power-t", type=float, default=0.5, metavar="T", help="of --schedule power (default 0.5)")
+    group.add_argument("--metric", choices=METRICS, default="diagonal", help="default diagonal")
+    group.add_argument("--center", choices=CENTERS, default="trajectory", help="default trajectory")
+    group.add_argument("--radius", type=float, metavar="R", help="keep the model in a ball (needs --metric scalar)")
+    group.add_argument("--no-intercept", dest="fit_intercept", action="store_false", help="no constant feature")
+    group.add_argument(
+        "--certificate",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="keep a regret bound (auto always does)",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     """Learn, keep the model, and say how it went."""
-    from steelyard.data.libsvm import LibsvmSource
-    from steelyard.fitting import new_learner
+    from steelyard.cli.report import LearnReport
+    from steelyard.streaming import Position, Run
 
-    eta0 = _check_options(options)
-    source = LibsvmSource(options.data)
-    rows = source.whole() if options.shuffle else None
-    extent = source.extent()
-    if not extent.rows:
-        raise ValueError(f"{source.name} has no rows")
-    classes = extent.labels
-    task = options.task or ("classification" if classes is not None and classes.size == 2 else "regression")
-    loss = options.loss or ("logistic" if task == "classification" else "squared")
-    if task == "regression":
-        classes = None
-    elif classes is None:
-        raise ValueError(f"{options.data} has too many different labels for a classification")
-    elif classes.size < 2:
-        raise ValueError(f"{options.data} has one label only, {classes[0]:g}: a classifier needs at least two")
-    learner = new_learner(loss, eta0, classes=None if classes is None else classes.size)
-    try:
-        losses = (
-            _learn_whole(learner, source, rows, classes, options)
-            if rows
-            else _learn_stream(learner, source, extent, classes, options)
-        )
-    except MemoryError as error:
-        raise MemoryError(
-            f"{error}. {options.data} has {extent.n_features} features; is the largest index, in line "
-            f"{extent.largest_line}, a mistake?"
-        ) from None
+    loss = _check_options(options)
+    source = open_data(options)
+    command = {name: value for name, value in vars(options).items() if name not in _FORGOTTEN}
+    command["bytes"] = source.total_bytes
+    saved = checkpoint.load(options.checkpoint, command) if options.checkpoint else None
+    job = Run(
+        source,
+        lambda goal: _new_learner(options, goal.loss, goal.n_outputs),
+        task=options.task,
+        classes=None if options.classes is None else [name.strip() for name in options.classes.split(",")],
+        loss=loss,
+        passes=options.passes,
+        shuffle=options.shuffle,
+        seed=options.seed,
+        skip=options.on_error == "skip",
+    )
+    report = LearnReport(options, job)
+    start = Position()
+    if saved is not None:
+        job.learner, state = saved
+        start = Position(*state["position"])
+        job.position = start
+        report.restore(state["report"], finished=state["finished"])
+    with report, _interruptible(job, options, report, command):
+        _learn(job, start, options, report, command)
+    learner = job.finish()
+    learner.notes = _notes(job, options)
+    if options.checkpoint:
+        checkpoint.save(options.checkpoint, learner, _state(job, report, command, finished=True))
     if options.model:  # before anything is printed: the reader of a pipe may go
-        learner.notes = {"classes": None if classes is None else classes.tolist(), "zero_based": extent.zero_based}
         learner.save(options.model)
-    _report(options, source.name, learner, extent, task, loss, losses)
+    report.end(learner)
     return 0
 
 
-def _check_options(options: argparse.Namespace) -> float | str:
-    """The learning rate; the rest is refused here or is right."""
+def _check_options(options: argparse.Namespace) -> Loss | None:
+    """The loss, if one is named; everything that is wrong whatever the data is refused here."""
+    check_least(options, passes=1, seed=0, every=1)
+    check_data_options(options)
+    check_output("--model", options.model, MODEL_MAGIC)
+    check_output("--checkpoint", options.checkpoint, MODEL_MAGIC)
+    if options.model and options.model == options.checkpoint:
+        raise UsageError("--model and --checkpoint must be two files")
+    if options.eta0 != "auto":
+        try:
+            options.eta0 = float(options.eta0)
+        except ValueError:
+            raise UsageError(f"--eta0 must be auto or a number, got {options.eta0!r}") from None
+    if options.classes is not None and options.task == "regression":
+        raise UsageError("--classes belong to a classification")
+    loss = None if options.loss is None else _parsed_loss(options.loss)
     try:
-        eta0 = options.eta0 if options.eta0 == "auto" else float(options.eta0)
-    except ValueError:
-        raise ValueError(f"--eta0 must be auto or a number, got {options.eta0!r}") from None
-    check_least(options, passes=1, seed=0)
-    if options.model and not os.access(os.path.dirname(os.path.abspath(options.model)), os.W_OK):
-        raise ValueError(f"--model {options.model}: its folder is not there, or may not be written to")
-    if options.model and os.path.isdir(options.model):
-        raise ValueError(f"--model {options.model} is a folder: name a file")
-    if options.model and os.path.isfile(options.model) and os.path.getsize(options.model):
-        with open(options.model, "rb") as file:
-            if file.read(4) != b"PK\x03\x04":  # as every model file starts
-                raise ValueError(
-                    f"--model {options.model} is there, and is not a model: it would be lost. Name another file, or "
-                    "remove it first"
-                )
-    return eta0
+        _new_learner(options, loss or "logistic", 1)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    return loss
 
 
-def _learn_whole(
-    learner: OnlineLearner, source: Source, rows: Any, classes: Array | None, options: argparse.Namespace
-) -> list[float]:
-    """All the passes over rows in memory, shuffled; returns the average loss of each."""
-    import numpy as np
+def _parsed_loss(text: str) -> Loss:
+    """A loss by name, with its parameter after a colon."""
+    from steelyard.losses import Huber, Quantile, get_loss
 
-    from steelyard.data.source import told_of
-    from steelyard.fitting import learn_passes, pass_seeds, targets
-
-    with told_of(source):
-        traces = learn_passes(
-            learner,
-            rows.block,
-            targets(rows.y, classes, learner.loss),
-            rows.weight,
-            seeds=pass_seeds(np.random.RandomState(options.seed), options.passes),
-        )
-        return [trace.average_loss for trace in traces]
+    name, colon, number = text.partition(":")
+    try:
+        if not colon:
+            return get_loss(name)
+        if name not in ("quantile", "huber"):
+            raise ValueError(f"the loss {name!r} has no parameter: quantile:TAU and huber:DELTA have")
+        return Quantile(float(number)) if name == "quantile" else Huber(float(number))
+    except ValueError as error:
+        raise UsageError(f"--loss {text}: {error}") from None
 
 
-def _learn_stream(
-    learner: OnlineLearner, source: Source, extent: Extent, classes: Array | None, options: argparse.Namespace
-) -> list[float]:
-    """All the passes over a file, block by block."""
-    from steelyard.data.source import told_of
-    from steelyard.fitting import targets
-    from steelyard.online import Progress
+def _new_learner(options: argparse.Namespace, loss: str | Loss, n_outputs: int) -> OnlineLearner:
+    from steelyard.fitting import new_learner
 
-    losses: list[float] = []
-    total = extent.rows * options.passes
-    with progress_bar() as bar:
-        for _ in range(options.passes):
-            progress = Progress()
-            for block, y, weight, before in source.blocks():
-                with told_of(source, before):
-                    trace = learner.learn_block(block, targets(y, classes, learner.loss), weight, keep=False)
-                progress = progress.add(trace)
-                if bar:
-                    bar("rows", len(losses) * extent.rows + before + y.size, total)
-            losses.append(progress.average)
-    return losses
+    return new_learner(
+        loss,
+        options.eta0,
+        update=options.update,
+        schedule=options.schedule,
+        power_t=options.power_t,
+        metric=options.metric,
+        center=options.center,
+        radius=options.radius,
+        fit_intercept=options.fit_intercept,
+        certificate=options.certificate,
+        n_outputs=n_outputs,
+    )
 
 
-def _report(
-    options: argparse.Namespace,
-    name: str,
-    learner: OnlineLearner,
-    extent: Extent,
-    task: str,
-    loss: str,
-    losses: list[float],
-) -> None:
-    from steelyard.mixture import Mixture
-
-    print(f"{name}: {task}, {extent.rows} rows, {extent.n_features} features, {loss} loss")
-    labels = extent.labels
-    if labels is not None and labels.size == 1:
-        print(f"(all its labels are {labels[0]:g}: there is nothing to tell apart)")
-    guessed = options.task is None and task == "regression"
-    if guessed and labels is not None and labels.size > 1 and (labels == labels.round()).all():
-        print(f"(its {labels.size} labels are whole numbers: if they are classes, say --task classification)")
-    if learner.n_outputs > 1:
-        print(f"{learner.n_outputs} classes, each against the rest")
-    elif isinstance(learner, Mixture):
-        over = "loss, all passes" if len(losses) > 1 else "loss"
-        print(f"\n      rate  falls like  {over:>16s}  share")
-        for each in learner.bank():
-            shown = "retired" if each.retired else f"{each.loss:.4g}"
-            print(f"{each.eta0:10.4g}  {each.decay:>10s}  {shown:>16s}  {each.weight:5.3f}")
-    mixed = " of the mixture" if isinstance(learner, Mixture) else ""
-    half = ", (p - y)^2 / 2" if loss == "squared" else ""
-    print(f"\nprogressive loss{mixed}: {losses[0]:.6g} (each row's before it was learned, averaged{half})")
-    if len(losses) > 1:
-        print(f"average loss in pass {len(losses)}: {losses[-1]:.6g} (of rows that were learned before)")
-    if learner.certificate:
-        print(_certified(learner, len(losses)))
-    if options.model:
-        print(f"the model: {options.model}")
+def _learn(job: Run, start: Any, options: argparse.Namespace, report: LearnReport, command: dict[str, Any]) -> None:
+    """All the steps, with a checkpoint now and then."""
+    most = options.every if options.checkpoint else None
+    since = 0
+    for step in job.steps(start, most):
+        if job.asked_to_stop:
+            raise KeyboardInterrupt
+        since += step.y.size
+        if options.checkpoint and since >= options.every:
+            checkpoint.save(options.checkpoint, job.learner, _state(job, report, command, finished=False))
+            since = 0
 
 
-def _certified(learner: OnlineLearner, passes: int) -> str:
-    """What is proved of the loss, against all models as large as the learned one; of classes, the mean of all."""
-    import numpy as np
+def _state(job: Run, report: LearnReport, command: dict[str, Any], *, finished: bool) -> dict[str, Any]:
+    return {"command": command, "position": list(job.position), "report": report.state(), "finished": finished}
 
-    coef, intercept = np.atleast_2d(learner.coef_), np.atleast_1d(learner.intercept_)
-    gap = largest = lost = 0.0
-    for k in range(learner.n_outputs):
-        certificate = learner.certify(k)
-        radius = certificate.norm(coef[k], float(intercept[k]), scaled=True)
-        bound = certificate.regret_bound(radius=radius, scaled=True) if radius < np.inf else np.inf
-        gap += bound / certificate.weight / learner.n_outputs if certificate.rounds else np.inf
-        largest, lost = max(largest, radius), lost + certificate.average_loss / learner.n_outputs
-    if not gap < np.inf:
-        return "certified: nothing, since labels, weights or values are too large for its sums"
-    which = f"whose weights have norm <= {largest:.3g} in scaled columns (as large as the learned model's)"
-    if learner.n_outputs > 1:
-        which = "in which no class's weights have a larger norm, in scaled columns, than in the learned one"
-    loss = "the average loss" if passes == 1 else "the average loss over all passes"
-    how = f"within {gap:.3g} of" if gap >= 0.0 else f"better by {-gap:.3g}, or more, than"
-    little = "" if gap < lost else ": more than the loss itself, so it says little"
-    return f"certified: {loss} is {how} that of every linear model {which}{little}"
+
+@contextmanager
+def _interruptible(
+    job: Run, options: argparse.Namespace, report: LearnReport, command: dict[str, Any]
+) -> Iterator[None]:
+    """Ctrl-C stops between two steps, where the learner is whole, and saves it if there is a place for it."""
+
+    def stop(number: int, frame: Any) -> None:
+        if not job.busy:
+            raise KeyboardInterrupt
+        job.asked_to_stop = True
+
+    before = signal.signal(signal.SIGINT, stop) if options.checkpoint else None
+    try:
+        yield
+    except KeyboardInterrupt:
+        if options.checkpoint and job.learner.state is not None:
+            checkpoint.save(options.checkpoint, job.learner, _state(job, report, command, finished=False))
+            options.interrupted = (
+                f"{report.how_far()} are saved in {options.checkpoint}; the same command goes on from there"
+            )
+        raise
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGINT, before)
+
+
+def _notes(job: Run, options: argparse.Namespace) -> dict[str, Any]:
+    """What a model file says beside the learner: what it predicts, how rows are read, and how it was learned."""
+    goal: Goal = job.goal
+    return {
+        "task": goal.task,
+        "classes": None if goal.classes is None else goal.classes.tolist(),
+        "data": job.source.schema(),
+        "names": {str(index): name for index, name in job.source.names.items()},
+        "learned": {"passes": options.passes, "shuffle": options.shuffle, "seed": options.seed},
+    }

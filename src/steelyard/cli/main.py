@@ -8,7 +8,8 @@ import sys
 from collections.abc import Sequence
 
 from steelyard import __version__
-from steelyard.cli import certify, compile, data, learn, paper, predict
+from steelyard.cli import certify, compile, data, evaluate, learn, paper, predict
+from steelyard.cli.common import UsageError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,6 +24,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output has gone, as in `steelyard data list | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except UsageError as error:
+        return _complain(str(error), 2)
     except MemoryError as error:
         return _complain(f"not enough memory: {error}")
     except OSError as error:
@@ -35,9 +38,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _complain(message: str) -> int:
+def _complain(message: str, status: int = 1) -> int:
+    """Say what is wrong; returns the exit status: 1 for data, 2 for how the command was used."""
     print(f"steelyard: {message}", file=sys.stderr)
-    return 2
+    return status
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -47,6 +51,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"steelyard {__version__}")
     parser.set_defaults(interrupted="nothing was written")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for command in (learn, predict, paper, certify, data, compile):
+    for command in (learn, predict, evaluate, paper, certify, data, compile):
         command.add_parser(commands)
     return parser

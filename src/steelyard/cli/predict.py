@@ -1,4 +1,4 @@
-"""``steelyard predict``: a model and a file → a line a row."""
+"""``steelyard predict``: a model and files → a line a row."""
 
 from __future__ import annotations
 
@@ -6,10 +6,18 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from steelyard.cli.common import input_path
+from steelyard.cli.common import UsageError
+from steelyard.cli.inputs import add_data_options, check_data_options, open_data
 
 if TYPE_CHECKING:
-    from steelyard.online import OnlineLearner
+    from steelyard.losses import Array
+    from steelyard.streaming import Goal
+
+_EXAMPLES = """examples:
+  steelyard predict m a9a.t > labels.txt
+  steelyard predict m people.csv --probabilities
+  steelyard predict m - --format vw --scores < today.vw
+"""
 
 
 def add_parser(commands: Any) -> None:
@@ -17,11 +25,20 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "predict",
         help="predict with a model, one line a row",
-        description="Predict the rows of a LIBSVM file with a model that `steelyard learn --model` wrote.",
+        description="Predict rows with a model that `steelyard learn --model` wrote. Labels need not be there.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("model", metavar="MODEL")
-    parser.add_argument("data", type=input_path, metavar="DATA", help="LIBSVM file; - is standard input")
-    parser.add_argument("--scores", action="store_true", help="scores instead of classes")
+    add_data_options(parser)
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument(
+        "--probabilities",
+        action="store_true",
+        help="the probability of the second class, or those of all classes where there are more",
+    )
+    kind.add_argument("--scores", action="store_true", help="scores instead of classes")
+    parser.add_argument("--quiet", action="store_true", help="say nothing but what is wrong")
     parser.set_defaults(run=run, interrupted="what was predicted is printed")
 
 
@@ -29,30 +46,23 @@ def run(options: argparse.Namespace) -> int:
     """Predict block by block."""
     import numpy as np
 
+    from steelyard.cli.model import fitted_columns, load_model
     from steelyard.data.checks import check_finite
-    from steelyard.data.libsvm import LibsvmSource
     from steelyard.data.source import told_of
-    from steelyard.modelfile import load
 
-    learner = load(options.model)
-    classes = _classes(learner, options.model)
-    zero_based = bool(learner.notes.get("zero_based", False))
-    source = LibsvmSource(options.data, n_features=None, zero_based=zero_based, kept_bytes=0)
+    check_data_options(options)
+    learner, goal, schema = load_model(options.model)
+    if options.probabilities and (goal.classes is None or goal.loss.link not in ("logistic", "identity")):
+        raise UsageError(f"--probabilities needs a classifier with probabilities, not one with {goal.loss.name} loss")
+    source = open_data(options, schema, predict=True)
     unknown = 0
-    for rows, _, _, before in source.blocks():
-        block, left_out = rows.narrowed(learner.n_features)
+    for rows in source.stream():
+        block, left_out = fitted_columns(learner, rows.block, source.name)
         unknown += left_out
-        with told_of(source, before):
+        with told_of(source, rows.before):
             check_finite(block)
-        scores = learner.predict_block(block)
-        if classes is not None and not options.scores:
-            labels = np.array(classes)
-            above = (scores > learner.loss.threshold).astype(int)
-            scores = labels[above if scores.ndim == 1 else scores.argmax(axis=1)]
-        elif learner.loss.link == "exp" and not options.scores:
-            scores = learner.loss.inverse_link(scores)
-        np.savetxt(sys.stdout, scores, fmt="%s" if scores.dtype.kind == "U" else "%.10g")
-    if unknown:
+        _write(_shown(goal, learner.predict_block(block), options), np)
+    if unknown and not options.quiet:
         print(
             f"steelyard: {unknown} values of features beyond the {learner.n_features} that the model has learned were "
             "left out",
@@ -61,15 +71,24 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _classes(learner: OnlineLearner, path: str) -> list[Any] | None:
-    """The labels that the model was learned with, where it is a classifier."""
-    classes = learner.notes.get("classes")
-    if classes is None:
-        return None
-    wanted = 2 if learner.n_outputs == 1 else learner.n_outputs
-    if isinstance(classes, list) and len(classes) == wanted:
-        if all(isinstance(each, str) for each in classes):
-            return classes
-        if all(isinstance(each, (int, float)) and abs(each) < 1e300 for each in classes):
-            return [float(each) for each in classes]
-    raise ValueError(f"{path}: what it notes as its classes is not a list of {wanted} labels")
+def _shown(goal: Goal, scores: Array, options: argparse.Namespace) -> Any:
+    """What is printed for rows: classes, targets, probabilities or scores."""
+    import numpy as np
+
+    if options.scores:
+        return scores
+    if options.probabilities:
+        p = np.asarray(goal.loss.inverse_link(scores))
+        if p.ndim == 1:
+            return p
+        total = p.sum(axis=1, keepdims=True)
+        return np.divide(p, total, out=np.full_like(p, 1.0 / p.shape[1]), where=total > 0.0)
+    if goal.classes is not None:
+        above = (scores > goal.loss.threshold).astype(int)
+        return goal.classes[above if scores.ndim == 1 else scores.argmax(axis=1)]
+    with np.errstate(over="ignore"):
+        return goal.loss.inverse_link(scores)
+
+
+def _write(values: Any, np: Any) -> None:
+    np.savetxt(sys.stdout, values, fmt="%s" if values.dtype.kind == "U" else "%.10g")

@@ -70,6 +70,7 @@ class LibsvmFormat(Format):
     """
 
     name = "libsvm"
+    labels_may_lack = False
 
     def __init__(self, *, query: bool = False, weighted: bool = False) -> None:
         self._query, self._weighted, self.only_labels = query, weighted, False

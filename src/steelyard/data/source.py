@@ -14,6 +14,7 @@ from steelyard.data.checks import DataError, check_weights
 from steelyard.losses import Array
 
 MOST_LABELS = 1000  # distinct labels that are kept: with more it is not a classification
+_SHOWN = 3  # of the mistakes that are skipped
 
 
 class Extent(NamedTuple):
@@ -38,6 +39,20 @@ class Rows(NamedTuple):
     """How many rows of the source come before them."""
 
 
+class Skipped:
+    """Rows that were left out because something was wrong with them: how many, and what it was for the first few."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.shown: list[str] = []
+
+    def add(self, error: ValueError) -> None:
+        """One more of them."""
+        self.count += 1
+        if len(self.shown) < _SHOWN:
+            self.shown.append(str(error))
+
+
 class Source:
     """A stream of rows that can be gone through, and for most of them more than once.
 
@@ -49,6 +64,8 @@ class Source:
     """Whether it can be gone through more than once."""
     label_names: list[str] | None = None
     """Text labels in the order in which they came: y then holds places among them. None where labels are numbers."""
+    labels_may_lack = False
+    """Whether a row may have no label, and NaN for it."""
     missing = 0
     """How many cells were empty in the last pass."""
     bytes_read = 0
@@ -58,6 +75,8 @@ class Source:
     def __init__(self) -> None:
         self.names: dict[int, str] = {}
         """Names of features, of the first that were met."""
+        self.skipped = Skipped()
+        """What was left out in the last pass."""
 
     def schema(self) -> dict[str, Any]:
         """What tells others how to read such rows in the same way: anything that JSON can hold."""
@@ -96,12 +115,16 @@ class Source:
 
 
 @contextmanager
-def told_of(source: Source, before: int = 0) -> Iterator[None]:
-    """What is wrong with a row of a block, told of the source; ``before`` of its rows were before the block."""
+def told_of(source: Source, before: int = 0, kept: NDArray[np.intp] | None = None) -> Iterator[None]:
+    """What is wrong with a row of a block, told of the source; ``before`` of its rows were before the block.
+
+    Where not all rows of the source came into the block, ``kept`` says which did.
+    """
     try:
         yield
     except DataError as error:
-        place = source.place(before + error.row, error.column)
+        row = error.row if kept is None else int(kept[error.row])
+        place = source.place(before + row, error.column)
         what = {"feature": "the value", "label": "the label", "weight": "the weight"}[error.part]
         joined = "it is " if error.part == "label" else ""
         raise ValueError(f"{source.name}, {place} has {what} {error.shown}: {joined}{error.reason}") from None

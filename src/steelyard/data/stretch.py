@@ -89,6 +89,8 @@ class Format:
     """Whether rows are dense, with ``n_features`` values each."""
     n_features: int | None = None
     """How many columns there are; None where indices decide."""
+    labels_may_lack = True
+    """Whether a row may have no label, and NaN for it."""
     bits: int | None = None
     """Of hashed indices."""
     known: NDArray[np.uint8] = np.empty(0, np.uint8)
@@ -97,6 +99,10 @@ class Format:
     def column_name(self, column: int) -> str | None:
         """The name of a column, where columns have names of their own."""
         return None
+
+    def schema(self) -> dict[str, Any]:
+        """What tells others how to read such rows in the same way: anything that JSON can hold."""
+        return {"format": self.name}
 
     def start(self, content: bytes) -> int:
         """Look at the first stretch of a file: returns how many of its bytes are no rows, but a header.

@@ -22,12 +22,11 @@ from numpy.typing import NDArray
 from steelyard.data.block import Block, join_blocks
 from steelyard.data.files import can_be_read_again, read_blocks, shown_name, total_size
 from steelyard.data.mistakes import error_of
-from steelyard.data.source import Extent, Rows, Source, few_labels
+from steelyard.data.source import Extent, Rows, Skipped, Source, few_labels
 from steelyard.data.stretch import Format, Mistake, Part
 
 STRETCH = 1 << 20  # bytes that one thread parses at a time: few enough for its cache
 MOST_NAMES = 10_000  # of features, the first that are met
-_SHOWN = 3  # of the mistakes that are skipped
 _PLACES = 1 << 22  # rows of a stream whose lines are remembered
 
 
@@ -60,20 +59,6 @@ class _Lines(NamedTuple):
     lines: NDArray[np.int32]
     first: int
     file: str
-
-
-class Skipped:
-    """Rows that were left out because something was wrong with them: how many, and what it was for the first few."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.shown: list[str] = []
-
-    def add(self, error: ValueError) -> None:
-        """One more of them."""
-        self.count += 1
-        if len(self.shown) < _SHOWN:
-            self.shown.append(str(error))
 
 
 def read_parts(
@@ -219,17 +204,16 @@ class TextSource(Source):
         self.format = form
         self.read_again = all(map(can_be_read_again, self.paths))
         self.total_bytes = total_size(self.paths)
-        self._skipped = Skipped() if on_error == "skip" else None
+        self._skips = on_error == "skip"
+        self.labels_may_lack = form.labels_may_lack
         self._start: Mark | None = None
         self._stretch = STRETCH
         self._gone_through = False
         self._places: deque[_Lines] = deque()
         self._remembered = _PLACES
 
-    @property
-    def skipped(self) -> Skipped | None:
-        """What was left out in the last pass, with ``on_error="skip"``."""
-        return self._skipped
+    def schema(self) -> dict[str, Any]:
+        return self.format.schema()
 
     # ---------------------------------------------------------------------------------------------------- in blocks
 
@@ -239,9 +223,9 @@ class TextSource(Source):
             raise ValueError(f"{self.name} can be read only once, and has been")
         self._gone_through = True
         self.missing, self.bytes_read = 0, 0
-        if self._skipped is not None:
-            self._skipped = Skipped()
-        for part in read_parts(self.paths, self.format, self._stretch, start=self._start, skipped=self._skipped):
+        self.skipped = Skipped()
+        skipped = self.skipped if self._skips else None
+        for part in read_parts(self.paths, self.format, self._stretch, start=self._start, skipped=skipped):
             self.missing += part.missing
             self.bytes_read += part.size
             self._gather_names(part)

@@ -14,23 +14,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from steelyard.data.block import as_block
-from steelyard.fitting import learn_passes, pass_seeds
-from steelyard.learner import Learner
-from steelyard.losses import Array, Loss, get_loss
+from steelyard.fitting import learn_passes, new_learner, pass_seeds
+from steelyard.losses import Array, Loss
 from steelyard.mixture import Mixture
 from steelyard.online import OnlineLearner, Progress
-from steelyard.regularizers import Regularizer, default_schedule
-from steelyard.updates import check_update
-
-_CHOSEN_BY_AUTO = {
-    "update": "iwa",
-    "schedule": None,
-    "power_t": 0.5,
-    "metric": "diagonal",
-    "center": "trajectory",
-    "radius": None,
-}
-"""What ``eta0="auto"`` decides: these parameters must be left at their defaults."""
 
 
 class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
@@ -74,38 +61,19 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
         self.certificate = certificate
 
     def _new_learner(self, n_outputs: int = 1) -> OnlineLearner:
-        if isinstance(self.eta0, str):
-            return self._new_mixture(n_outputs)
-        return Learner(
+        return new_learner(
             self.loss,
+            self.eta0,
             update=self.update,
             schedule=self.schedule,
+            power_t=self.power_t,
             metric=self.metric,
             center=self.center,
-            eta0=self.eta0,
-            power_t=self.power_t,
             radius=self.radius,
             fit_intercept=self.fit_intercept,
-            n_outputs=n_outputs,
             certificate=self.certificate,
+            n_outputs=n_outputs,
         )
-
-    def _new_mixture(self, n_outputs: int) -> Mixture:
-        if self.eta0 != "auto":
-            raise ValueError(f"eta0 must be 'auto' or a positive number, got {self.eta0!r}")
-        check_update(self.update, get_loss(self.loss))
-        schedule = default_schedule(self.metric) if self.schedule is None else self.schedule
-        Regularizer(schedule, self.metric, self.center, 1.0, self.power_t)
-        for name, only in _CHOSEN_BY_AUTO.items():
-            value = getattr(self, name)
-            if name == "schedule" and value == "power":  # the same as None here
-                continue
-            if value != only:
-                raise ValueError(
-                    f"{name}={value!r} needs a learning rate, eta0=1.0 for example: eta0='auto' mixes learners whose "
-                    f"{name} it chooses itself"
-                )
-        return Mixture(self.loss, fit_intercept=self.fit_intercept, n_outputs=n_outputs)
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:

@@ -1,0 +1,109 @@
+"""The options that say what data is and how it is read, the same words for every command."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from steelyard.cli.common import UsageError
+
+if TYPE_CHECKING:
+    from steelyard.data.source import Source
+
+_FORMATS = ("libsvm", "vw", "csv", "tsv", "json", "parquet", "arrow")
+
+
+def add_data_options(parser: argparse.ArgumentParser, *, files: str = "DATA") -> None:
+    """The files, and how they are read."""
+    parser.add_argument(
+        "data",
+        nargs="+",
+        metavar=files,
+        help="files, plain or .gz .bz2 .xz .zst; several are one stream; - is standard input",
+    )
+    group = parser.add_argument_group("data")
+    group.add_argument(
+        "--format", choices=_FORMATS, help="default: what the name's extension says, else the model's, else libsvm"
+    )
+    group.add_argument("--label", metavar="COLUMN", help="the labels (csv, tsv, json, parquet, arrow)")
+    group.add_argument(
+        "--weight", metavar="COLUMN", help="the importance weights; for libsvm, `label` reads label:weight"
+    )
+    group.add_argument("--weights", metavar="FILE", help="importance weights in a file of their own, one a line")
+    group.add_argument(
+        "--drop", action="append", default=[], metavar="COLUMN", help="a column to leave out (repeat it)"
+    )
+    group.add_argument(
+        "--text", action="append", default=[], metavar="COLUMN", help="a column that is text, even if it holds numbers"
+    )
+    group.add_argument(
+        "-b", "--bits", type=int, metavar="N", help="hash features into 2^N indices (default 18 where there are names)"
+    )
+    group.add_argument(
+        "-q",
+        "--interactions",
+        action="append",
+        metavar="AB",
+        help="products of namespaces or columns by first letters (ab, abc, :: for all pairs), or by names (age*job)",
+    )
+    group.add_argument("--zero-based", action="store_true", help="libsvm: indices start at 0 (default: found out)")
+    group.add_argument("--no-header", dest="header", action="store_false", help="csv: columns are called 1, 2, …")
+    group.add_argument("--ignore-base", action="store_true", help="vw: leave initial predictions out")
+    group.add_argument("--hash-all", action="store_true", help="vw: hash names that are numbers, too")
+    group.add_argument(
+        "--on-error",
+        choices=("stop", "skip"),
+        default="stop",
+        help="what cannot be read or learned ends the run (default), or is left out and counted",
+    )
+
+
+def open_data(options: argparse.Namespace, schema: dict[str, Any] | None = None, *, predict: bool = False) -> Source:
+    """The source that the options mean; with a model's ``schema``, read as the model's data was."""
+    from steelyard.data.opening import open
+
+    return open(
+        options.data,
+        options.format,
+        label=options.label,
+        weight=options.weight,
+        drop=options.drop,
+        text=options.text,
+        bits=options.bits,
+        interactions=options.interactions,
+        weights=options.weights,
+        zero_based=True if options.zero_based else "auto",
+        header=options.header,
+        ignore_base=options.ignore_base,
+        hash_all=options.hash_all,
+        on_error=options.on_error,
+        schema=schema,
+        optional_label=predict,
+    )
+
+
+def check_data_options(options: argparse.Namespace) -> None:
+    """Refuse what is wrong whatever the data."""
+    from steelyard.data.hashing import Interactions, check_bits
+
+    try:
+        if options.bits is not None:
+            check_bits(options.bits)
+        Interactions(options.interactions)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    if options.data.count("-") > 1:
+        raise UsageError("- is standard input, which can be read only once")
+
+
+def tell_of_rows(source: Source, unlabelled: int = 0) -> list[str]:
+    """What was left out, in sentences."""
+    found = []
+    if unlabelled:
+        found.append(f"{unlabelled} rows have no label, and were not learned or scored")
+    if source.missing:
+        found.append(f"{source.missing} empty cells: each is a feature that is not there")
+    if source.skipped.count:
+        found.append(f"{source.skipped.count} rows were skipped; the first of them:")
+        found += [f"  {each}" for each in source.skipped.shown]
+    return found

@@ -1,0 +1,224 @@
+"""How learning goes, on a terminal, and how it went: progressive loss, experts, the certificate."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from steelyard.cli.inputs import tell_of_rows
+from steelyard.mixture import Mixture
+from steelyard.online import Progress
+from steelyard.progress import progress_bar
+from steelyard.scores import Scores
+
+if TYPE_CHECKING:
+    from steelyard.online import OnlineLearner
+    from steelyard.streaming import Run, Step
+
+_HEAD = """   average      since       example         weight       label  prediction
+      loss       last       counter                               """
+
+
+class LearnReport:
+    """Told of every step: adds up the first pass, and shows a line at every power of two to people at a terminal."""
+
+    def __init__(self, options: argparse.Namespace, job: Run) -> None:
+        self._options, self._job = options, job
+        goal = job.goal
+        classes = None if goal.classes is None else goal.classes.size
+        self._scores = Scores(goal.loss, classes, exact_rows=0)
+        self._passes: list[Progress] = []
+        self._shows = sys.stderr.isatty() and not options.quiet and not options.json
+        self._next, self._since = 1, (0.0, 0.0)
+        self._bar: Any = None
+        self._stack = ExitStack()
+        self._began = time.monotonic()
+        self._finished = False
+        self._here = 0
+        job.on_step = self.add
+
+    def __enter__(self) -> LearnReport:
+        if self._shows:
+            self._bar = self._stack.enter_context(progress_bar())
+            print(_HEAD, file=sys.stderr)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    # ---------------------------------------------------------------------------------------------------- on the way
+
+    def add(self, step: Step) -> None:
+        """Some rows were learned."""
+        number = step.position.passes
+        self._here += step.y.size
+        while len(self._passes) <= number:
+            self._passes.append(Progress())
+        if number == 0:
+            if self._shows:
+                self._show_powers(step)
+            self._scores.add(step.trace.prediction, step.trace.loss, step.y, step.trace.weight)
+        self._passes[number] = self._passes[number].add(step.trace)
+        if self._bar:
+            self._move_bar(step)
+
+    def _show_powers(self, step: Step) -> None:
+        """The lines of those rows of a step whose number is a power of two."""
+        trace = step.trace
+        loss = trace.loss if trace.loss.ndim == 1 else trace.loss.mean(axis=1)
+        lost, weight = np.cumsum(trace.weight * np.where(trace.weight > 0.0, loss, 0.0)), np.cumsum(trace.weight)
+        before_loss, before_weight = self._scores.average_loss, self._scores.weight
+        total = before_loss * before_weight if before_weight else 0.0
+        while self._next <= self._scores.rows + step.y.size:
+            at = self._next - self._scores.rows - 1
+            now, seen = total + float(lost[at]), before_weight + float(weight[at])
+            last, seen_last = now - self._since[0], seen - self._since[1]
+            self._since = now, seen
+            shown = f"{now / seen if seen else 0.0:10.6g} {last / seen_last if seen_last else 0.0:10.6g}"
+            print(f"{shown} {self._next:13d} {seen:14.6g} {self._label(step, at)}", file=sys.stderr)
+            self._next *= 2
+
+    def _label(self, step: Step, at: int) -> str:
+        """The label of a row, and what was predicted for it."""
+        goal, prediction, y = self._job.goal, step.trace.prediction[at], float(step.y[at])
+        if goal.classes is None:
+            return f"{y:11.5g} {float(goal.loss.inverse_link(np.array(prediction))):11.5g}"
+        if goal.classes.size > 2:
+            return f"{goal.classes[int(y)]!s:>11.11s} {goal.classes[int(np.argmax(prediction))]!s:>11.11s}"
+        probability = goal.loss.inverse_link(np.array(prediction)) if self._scores.is_probabilistic else prediction
+        return f"{goal.classes[int(y > 0.0)]!s:>11.11s} {float(probability):11.5g}"
+
+    def _move_bar(self, step: Step) -> None:
+        speed = self._here / max(time.monotonic() - self._began, 1e-9)
+        name = f"{speed:,.0f} rows/s"
+        passes, source = self._job.passes, self._job.source
+        if self._job.shuffle and self._job.rows:
+            self._bar(name, step.position.passes * self._job.rows + step.position.rows, passes * self._job.rows)
+        elif source.total_bytes:
+            self._bar(name, step.position.passes * source.total_bytes + source.bytes_read, passes * source.total_bytes)
+        else:
+            self._bar(name, step.position.rows, None)
+
+    def how_far(self) -> str:
+        """How much is learned, in words."""
+        passes, rows = self._job.position
+        return f"{rows} rows of pass {passes + 1}"
+
+    # ---------------------------------------------------------------------------------------------------- checkpoints
+
+    def state(self) -> dict[str, Any]:
+        """What was added up, as JSON can hold it."""
+        return {"scores": self._scores.state(), "passes": [list(each) for each in self._passes]}
+
+    def restore(self, state: dict[str, Any], *, finished: bool) -> None:
+        """Go on from there."""
+        self._scores.restore(state["scores"])
+        self._passes = [Progress(*each) for each in state["passes"]]
+        self._finished = finished
+        while self._next <= self._scores.rows:
+            self._next *= 2
+        if self._options.quiet or self._options.json:
+            return
+        path = self._options.checkpoint
+        if finished:
+            print(f"steelyard: {path} says that this run is finished: the same model is written again", file=sys.stderr)
+        else:
+            print(f"steelyard: going on after {self.how_far()}, from {path}", file=sys.stderr)
+
+    # --------------------------------------------------------------------------------------------------- at the end
+
+    def end(self, learner: OnlineLearner) -> None:
+        """Say how it went."""
+        if self._options.json:
+            print(json.dumps(self._as_dict(learner)))
+            return
+        left_out = tell_of_rows(self._job.source, self._job.feed.unlabelled)
+        if left_out and not self._options.quiet:
+            print("\n".join(f"steelyard: {each}" for each in left_out), file=sys.stderr)
+        if not self._options.quiet:
+            self._print(learner)
+
+    def _as_dict(self, learner: OnlineLearner) -> dict[str, Any]:
+        goal, source = self._job.goal, self._job.source
+        found = {
+            "task": goal.task,
+            "classes": None if goal.classes is None else goal.classes.tolist(),
+            "features": learner.n_features,
+            **self._scores.as_dict(),
+            "passes": len(self._passes),
+            "pass_losses": [each.average for each in self._passes],
+            "unlabelled": self._job.feed.unlabelled,
+            "missing": source.missing,
+            "skipped": source.skipped.count,
+            "certified_gap": None,
+            "model": self._options.model,
+        }
+        if learner.certificate:
+            gap = certified(learner)[0]
+            found["certified_gap"] = gap if np.isfinite(gap) else None
+        return found
+
+    def _print(self, learner: OnlineLearner) -> None:
+        goal, scores, source = self._job.goal, self._scores, self._job.source
+        print(f"{source.name}: {goal.task}, {scores.rows} rows, {learner.n_features} features, {goal.loss.name} loss")
+        if self._options.task is None and goal.task == "regression":
+            print("(real targets; if its labels are classes, say --task classification)")
+        if learner.n_outputs > 1:
+            print(f"{learner.n_outputs} classes, each against the rest")
+        elif isinstance(learner, Mixture):
+            over = "loss, all passes" if len(self._passes) > 1 else "loss"
+            print(f"\n      rate  falls like  {over:>16s}  share")
+            for each in learner.bank():
+                shown = "retired" if each.retired else f"{each.loss:.4g}"
+                print(f"{each.eta0:10.4g}  {each.decay:>10s}  {shown:>16s}  {each.weight:5.3f}")
+        mixed = " of the mixture" if isinstance(learner, Mixture) else ""
+        half = ", ½ (p − y)²" if goal.loss.name == "squared" else ""
+        first = " in the first pass" if len(self._passes) > 1 else ""
+        what = f"each row's before it was learned, averaged{half}"
+        print(f"\nprogressive loss{mixed}{first}: {scores.average_loss:.6g} ({what})")
+        if scores.accuracy is not None:
+            auc = "" if scores.auc is None else f", AUC {scores.auc:.4f}"
+            print(f"progressive accuracy: {scores.accuracy:.4f}{auc}")
+        elif scores.r2 is not None:
+            print(f"progressive R²: {scores.r2:.4f}")
+        if len(self._passes) > 1:
+            last = self._passes[-1].average
+            print(f"average loss in pass {len(self._passes)}: {last:.6g} (of rows that were learned before)")
+        if learner.certificate:
+            print(_certified_sentence(learner, len(self._passes)))
+        if self._options.model:
+            print(f"the model: {self._options.model}")
+
+
+def certified(learner: OnlineLearner) -> tuple[float, float, float]:
+    """By how much the average loss is at most above that of every model as large as the learned one, how large it is,
+    and the average loss; of classes, the mean of all."""
+    coef, intercept = np.atleast_2d(learner.coef_), np.atleast_1d(learner.intercept_)
+    gap = largest = lost = 0.0
+    for k in range(learner.n_outputs):
+        certificate = learner.certify(k)
+        radius = certificate.norm(coef[k], float(intercept[k]), scaled=True)
+        bound = certificate.regret_bound(radius=radius, scaled=True) if radius < np.inf else np.inf
+        gap += bound / certificate.weight / learner.n_outputs if certificate.rounds else np.inf
+        largest, lost = max(largest, radius), lost + certificate.average_loss / learner.n_outputs
+    return gap, largest, lost
+
+
+def _certified_sentence(learner: OnlineLearner, passes: int) -> str:
+    """What is proved of the loss."""
+    gap, largest, lost = certified(learner)
+    if not gap < np.inf:
+        return "certified: nothing, since labels, weights or values are too large for its sums"
+    which = f"whose weights have norm <= {largest:.3g} in scaled columns (as large as the learned model's)"
+    if learner.n_outputs > 1:
+        which = "in which no class's weights have a larger norm, in scaled columns, than in the learned one"
+    loss = "the average loss" if passes == 1 else "the average loss over all passes"
+    how = f"within {gap:.3g} of" if gap >= 0.0 else f"better by {-gap:.3g}, or more, than"
+    little = "" if gap < lost else ": more than the loss itself, so it says little"
+    return f"certified: {loss} is {how} that of every linear model {which}{little}"

@@ -1,0 +1,375 @@
+"""A source of rows → a learner: what is to be learned is decided from the first rows, and a run can be gone on with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.data.block import Block, inspected
+from steelyard.data.checks import DataError, check_finite, check_labels, check_weights
+from steelyard.data.order import group_equal_rows, shuffled_visits
+from steelyard.data.source import MOST_LABELS, Rows, Source, cut_block, told_of
+from steelyard.fitting import check_classifies, check_regresses, pass_seeds
+from steelyard.losses import Array, Loss, get_loss
+from steelyard.online import OnlineLearner, Trace
+
+_FIRST = 1 << 24  # bytes of the first rows, which decide what is learned
+_VISITS = 1 << 16  # rows of a step where they are shuffled
+
+
+class Goal(NamedTuple):
+    """What is to be learned."""
+
+    task: str
+    """``"classification"`` or ``"regression"``."""
+    loss: Loss
+    classes: NDArray[Any] | None
+    """The labels of a classification in order, numbers or text."""
+
+    @property
+    def n_outputs(self) -> int:
+        """Of the learner: one for two classes or a regression, else one for each class."""
+        return self.classes.size if self.classes is not None and self.classes.size > 2 else 1
+
+
+def decide_goal(
+    source: Source,
+    first: Sequence[Rows],
+    *,
+    whole: bool,
+    task: str | None = None,
+    classes: Sequence[Any] | None = None,
+    loss: str | Loss | None = None,
+) -> Goal:
+    """What to learn, as far as it is not said, from the first rows (all of them, with ``whole``).
+
+    Two labels, or labels that are text, are classes; other numbers are real targets.
+    """
+    found = _labels(source, first)
+    if not found.size and classes is None:
+        what = "has no rows" if not any(rows.y.size for rows in first) else "has no labels"
+        raise ValueError(f"{source.name} {what}: there is nothing to learn")
+    text = source.label_names is not None
+    if task is None:
+        task = "classification" if text or classes is not None or found.size == 2 else "regression"
+    if task == "regression":
+        if text:
+            raise ValueError(
+                f"{source.name} has labels that are text, {found[0]!r} for example: they are no regression"
+            )
+        chosen = get_loss("squared" if loss is None else loss)
+        check_regresses(chosen)
+        return Goal(task, chosen, None)
+    chosen = get_loss("logistic" if loss is None else loss)
+    check_classifies(chosen)
+    named = found if classes is None else _named_classes(classes, text)
+    where = "" if whole or classes is not None else ", in its first rows"
+    if named.size > MOST_LABELS and classes is None:
+        raise ValueError(f"{source.name} has too many different labels for a classification{where}")
+    if named.size < 2:
+        more = "" if whole else ". If there are others later, name all of them with --classes (classes=)"
+        raise ValueError(
+            f"{source.name} has one label only{where}, {_shown(named[0])}: a classifier needs at least two{more}"
+        )
+    return Goal(task, chosen, named)
+
+
+def _labels(source: Source, first: Iterable[Rows]) -> NDArray[Any]:
+    """The different labels of some rows, in order."""
+    each = [np.unique(rows.y[~np.isnan(rows.y)]) for rows in first]
+    found = np.unique(np.concatenate([np.empty(0), *each]))
+    if source.label_names is None:
+        return found
+    return np.unique(np.array(source.label_names)[found.astype(np.intp)]) if found.size else np.empty(0, "U1")
+
+
+def _named_classes(classes: Sequence[Any], text: bool) -> NDArray[Any]:
+    if text:
+        return np.unique([str(name) for name in classes])
+    try:
+        return np.unique(np.array([float(name) for name in classes]))
+    except ValueError:
+        raise ValueError(f"the labels are numbers, so classes must be, too, got {list(classes)!r}") from None
+
+
+def _shown(label: Any) -> str:
+    return repr(str(label)) if isinstance(label, str) else f"{label:g}"
+
+
+def encode_labels(y: Array, goal: Goal, label_names: Sequence[str] | None) -> Array:
+    """Labels as a learner wants them: -1 and +1 for two classes, numbers of classes for more, real ones as they are."""
+    if goal.classes is None:
+        return check_labels(y, goal.loss, y.size)
+    if label_names is None:
+        codes = np.minimum(np.searchsorted(goal.classes, y), goal.classes.size - 1)
+        right = goal.classes[codes] == y
+    else:
+        names = np.array(label_names)
+        of_name = np.minimum(np.searchsorted(goal.classes, names), goal.classes.size - 1)
+        codes = of_name[y.astype(np.intp)]
+        right = (goal.classes[of_name] == names)[y.astype(np.intp)]
+    bad = np.flatnonzero(~right)
+    if bad.size:
+        label: Any = float(y[bad[0]]) if label_names is None else label_names[int(y[bad[0]])]
+        known = ", ".join(map(_shown, goal.classes[:10].tolist())) + (", …" if goal.classes.size > 10 else "")
+        why = f"none of the classes {known}; name all of them with --classes (classes=)"
+        if isinstance(label, float) and not np.isfinite(label):
+            why = "not finite"
+        raise DataError("label", int(bad[0]), None, label, why)
+    return 2.0 * codes - 1.0 if goal.classes.size == 2 else codes.astype(np.float64)
+
+
+def take_rows(block: Block, rows: NDArray[np.intp]) -> Block:
+    """Some rows of a block, copied."""
+    sizes = np.diff(block.indptr)[rows].astype(np.intp)
+    ends = np.append(0, np.cumsum(sizes))
+    places = np.repeat(block.indptr[rows].astype(np.intp) - ends[:-1], sizes) + np.arange(ends[-1])
+    indices = block.indices if block.dense else block.indices[places]
+    return replace(block, data=block.data[places], indices=indices, indptr=ends.astype(np.uint64))
+
+
+class Ready(NamedTuple):
+    """Rows that can be learned: labelled, encoded, checked."""
+
+    block: Block
+    y: Array
+    weight: Array
+    before: int
+    kept: NDArray[np.intp] | None
+    """Which of the source's rows they are, after ``before``; None where all are."""
+
+
+class Feed:
+    """Makes rows of a source ready to learn. What is wrong is raised, or with ``skip`` left out and counted.
+
+    Attributes
+    ----------
+    unlabelled : int
+        Rows without a label, which are left out.
+    """
+
+    def __init__(self, source: Source, goal: Goal, *, skip: bool = False, factors: Array | None = None) -> None:
+        self._source, self._goal, self._skip, self._factors = source, goal, skip, factors
+        self.unlabelled = 0
+
+    def ready(self, rows: Rows) -> Ready:
+        """The rows as learners take them."""
+        block, y, weight, before = rows
+        kept: NDArray[np.intp] | None = None
+        if np.isnan(y).any() and self._source.labels_may_lack:
+            kept = np.flatnonzero(~np.isnan(y))
+            self.unlabelled += y.size - kept.size
+            block, y, weight = take_rows(block, kept), y[kept], weight[kept]
+        while True:
+            try:
+                return Ready(block, *self._checked(block, y, weight), before, kept)
+            except DataError as error:
+                place = error.row if kept is None else int(kept[error.row])
+                told = DataError(error.part, place, error.column, error.value, error.reason)
+                self._refuse(told, before)
+                others = np.delete(np.arange(y.size), error.row)
+                kept = others if kept is None else kept[others]
+                block, y, weight = take_rows(block, others), y[others], weight[others]
+
+    def _checked(self, block: Block, y: Array, weight: Array) -> tuple[Array, Array]:
+        labels = encode_labels(y, self._goal, self._source.label_names)
+        weight = check_weights(weight, labels.size)
+        if self._skip:  # else the learner stops there itself
+            check_finite(block)
+        if self._factors is not None:
+            codes = (labels + 1.0) / 2.0 if self._goal.n_outputs == 1 else labels
+            weight = check_weights(weight * self._factors[codes.astype(np.intp)], labels.size)
+        return labels, weight
+
+    def _refuse(self, error: DataError, before: int) -> None:
+        try:
+            with told_of(self._source, before):
+                raise error
+        except ValueError as told:
+            if not self._skip:
+                raise
+            self._source.skipped.add(told)
+
+
+class Position(NamedTuple):
+    """How far a run has come: whole passes, and rows of the next one."""
+
+    passes: int = 0
+    rows: int = 0
+
+
+class Step(NamedTuple):
+    """What some rows were seen to be before they were learned."""
+
+    trace: Trace
+    y: Array
+    """Their labels, as the learner has them."""
+    position: Position
+
+
+class Run:
+    """Passes over a source, block by block as the rows stand, or shuffled with all of them in memory.
+
+    Parameters
+    ----------
+    source : Source
+    new_learner : callable
+        Makes a learner for a goal.
+    task, classes, loss : see :func:`decide_goal`
+    passes, shuffle, seed : as the estimators have them
+    skip : bool
+        Leave rows out that cannot be learned from.
+    factors : callable, optional
+        What weights are multiplied by, for each of the classes.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        new_learner: Callable[[Goal], OnlineLearner],
+        *,
+        task: str | None = None,
+        classes: Sequence[Any] | None = None,
+        loss: str | Loss | None = None,
+        passes: int = 1,
+        shuffle: bool = False,
+        seed: int | np.random.RandomState = 0,
+        skip: bool = False,
+        factors: Callable[[Goal], Array | None] = lambda goal: None,
+    ) -> None:
+        if passes > 1 and not shuffle and not source.read_again:
+            raise ValueError(f"{source.name} can be read only once, so there is one pass over it without shuffling")
+        self.source, self.passes, self.shuffle, self._skip = source, passes, shuffle, skip
+        self._seeds = pass_seeds(
+            seed if isinstance(seed, np.random.RandomState) else np.random.RandomState(seed), passes
+        )
+        self._goal_options: dict[str, Any] = {"task": task, "classes": classes, "loss": loss}
+        self._new_learner, self._factors = new_learner, factors
+        self.columns = 0
+        """How many there are, as far as the rows went."""
+        self.rows: int | None = None
+        """Of one pass, once they are counted."""
+        self.position = Position()
+        """How far the learner has come."""
+        self.busy = False
+        """Whether it is learning just now, and must not be interrupted."""
+        self.asked_to_stop = False
+        """Set by others, for those who go through the steps."""
+        self.on_step: Callable[[Step], None] = lambda step: None
+        """Told of every step before anything else can happen."""
+        self._first: Iterator[Rows] | None = None
+        self._all: Rows | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        """Look at the first rows, and decide."""
+        if self.shuffle:
+            self._all = self.source.whole()
+            first = [self._all]
+        else:
+            blocks = self.source.stream()
+            first, size = [], 0
+            for rows in blocks:
+                first.append(rows)
+                size += rows.block.data.nbytes + rows.block.indices.nbytes
+                if size >= _FIRST:
+                    break
+            self._first = chain(first, blocks)
+        self.goal = decide_goal(self.source, first, whole=self.shuffle, **self._goal_options)
+        self.feed = Feed(self.source, self.goal, skip=self._skip, factors=self._factors(self.goal))
+        self.learner = self._new_learner(self.goal)
+
+    def steps(self, start: Position | None = None, most: int | None = None) -> Iterator[Step]:
+        """Learn, at most so many rows at a time; where it ``start``s, the learner has come already.
+
+        After the last one :meth:`finish` is to be called.
+        """
+        start = Position() if start is None else start
+        return self._shuffled(start, most) if self.shuffle else self._streamed(start, most)
+
+    def finish(self) -> OnlineLearner:
+        """The learner, with as many columns as there were."""
+        if self.learner.state is None:
+            raise ValueError(f"{self.source.name} has no rows that can be learned from")
+        if self.learner.n_features != self.columns:
+            self.learner.resize(self.columns)
+        return self.learner
+
+    # ----------------------------------------------------------------------------------------------- block by block
+
+    def _streamed(self, start: Position, most: int | None) -> Iterator[Step]:
+        for number in range(self.passes):
+            blocks = self.source.stream() if self._first is None else self._first
+            self._first = None
+            if number < start.passes:
+                blocks = iter(())
+            done = self.feed.unlabelled = 0
+            skipped = start.rows if number == start.passes else 0
+            for rows in chain.from_iterable(_cut(rows, skipped, most) for rows in blocks):
+                done = rows.before + rows.y.size
+                self.columns = max(self.columns, rows.block.n_features)
+                ready = self.feed.ready(rows)
+                if ready.y.size and done > skipped:
+                    yield self._learn(ready, Position(number, done))
+            if number >= start.passes:
+                self.rows = done
+
+    def _learn(self, ready: Ready, position: Position, order: NDArray[np.int64] | None = None) -> Step:
+        block, y, weight, before, kept = ready
+        self.busy = True
+        try:
+            block = self._widened(block)
+            with told_of(self.source, before, kept):
+                trace = self.learner.learn_block(block, y, weight, order, keep=False)
+            step = Step(trace, y if order is None else y[order], position)
+            self.position = position
+            self.on_step(step)
+            return step
+        finally:
+            self.busy = False
+
+    def _widened(self, block: Block) -> Block:
+        """The block with the learner's columns, which become twice as many if there are too few."""
+        if self.learner.state is None:
+            return block
+        if block.n_features > self.learner.n_features:
+            self.learner.resize(max(block.n_features, 2 * self.learner.n_features))
+        return block if block.dense else replace(block, n_features=self.learner.n_features)
+
+    # ---------------------------------------------------------------------------------------------------- shuffled
+
+    def _shuffled(self, start: Position, most: int | None) -> Iterator[Step]:
+        if self._all is None:
+            raise AssertionError("the rows were used up")
+        ready = self.feed.ready(self._all)
+        self._all = None
+        ready = ready._replace(block=inspected(ready.block))
+        self.columns = ready.block.n_features
+        groups = group_equal_rows(ready.block, ready.y, ready.weight)
+        for number in range(start.passes, self.passes):
+            order, weight = shuffled_visits(groups, ready.y.size, self._seeds[number])
+            self.rows = order.size
+            size = max(_VISITS, order.size // 32) if most is None else most
+            for lo in range(start.rows if number == start.passes else 0, order.size, size):
+                part = order[lo : lo + size]
+                yield self._learn(ready._replace(weight=weight), Position(number, lo + part.size), part)
+
+
+def _cut(rows: Rows, skipped: int, most: int | None) -> Iterator[Rows]:
+    """Some rows, in pieces of at most so many; those that are ``skipped`` in pieces of their own."""
+    at, size = 0, rows.y.size
+    while at < size:
+        end = size if most is None else min(size, at + most)
+        if rows.before + at < skipped < rows.before + end:
+            end = skipped - rows.before
+        whole = at == 0 and end == size
+        piece = slice(at, end)
+        yield (
+            rows if whole else Rows(cut_block(rows.block, piece), rows.y[piece], rows.weight[piece], rows.before + at)
+        )
+        at = end
