@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from steelyard.data.libsvm import read_libsvm as read_libsvm
     from steelyard.data.libsvm import scan_libsvm as scan_libsvm
     from steelyard.data.libsvm import stream_libsvm as stream_libsvm
+    from steelyard.data.opening import open as open
     from steelyard.data.source import Extent as Extent
+    from steelyard.data.source import Source as Source
     from steelyard.distributed.merge import merge as merge
     from steelyard.estimators import OnlineClassifier as OnlineClassifier
     from steelyard.estimators import OnlineRegressor as OnlineRegressor
@@ -55,12 +57,14 @@ _HOME = {
     "OnlineClassifier": "estimators",
     "OnlineRegressor": "estimators",
     "PaperBound": "paperbound",
+    "Source": "data.source",
     "State": "ftrl",
     "SweepResult": "experiments.sweep",
     "Trace": "online",
     "get_loss": "losses",
     "hindsight": "comparator",
     "merge": "distributed.merge",
+    "open": "data.opening",
     "paper_bound": "paperbound",
     "read_libsvm": "data.libsvm",
     "scan_libsvm": "data.libsvm",

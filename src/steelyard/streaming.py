@@ -300,6 +300,16 @@ class Run:
             self.learner.resize(self.columns)
         return self.learner
 
+    def notes(self) -> dict[str, Any]:
+        """What a model file says beside the learner: what it predicts, and how rows are read for it."""
+        classes = self.goal.classes
+        return {
+            "task": self.goal.task,
+            "classes": None if classes is None else classes.tolist(),
+            "data": self.source.schema(),
+            "names": {str(index): name for index, name in self.source.names.items()},
+        }
+
     # ----------------------------------------------------------------------------------------------- block by block
 
     def _streamed(self, start: Position, most: int | None) -> Iterator[Step]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from steelyard.cli.report import LearnReport
     from steelyard.losses import Loss
     from steelyard.online import OnlineLearner
-    from steelyard.streaming import Goal, Run
+    from steelyard.streaming import Run
 
 _EXAMPLES = """examples:
   steelyard learn a9a --model m
@@ -228,11 +228,7 @@ def _interruptible(
 
 def _notes(job: Run, options: argparse.Namespace) -> dict[str, Any]:
     """What a model file says beside the learner: what it predicts, how rows are read, and how it was learned."""
-    goal: Goal = job.goal
     return {
-        "task": goal.task,
-        "classes": None if goal.classes is None else goal.classes.tolist(),
-        "data": job.source.schema(),
-        "names": {str(index): name for index, name in job.source.names.items()},
+        **job.notes(),
         "learned": {"passes": options.passes, "shuffle": options.shuffle, "seed": options.seed},
     }

@@ -8,13 +8,13 @@ import sys
 from collections.abc import Sequence
 
 from steelyard import __version__
-from steelyard.cli import certify, compile, data, evaluate, learn, paper, predict
+from steelyard.cli import certify, compile, completion, convert, data, evaluate, inspect, learn, paper, predict
 from steelyard.cli.common import UsageError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``steelyard`` with the given arguments and return its exit code."""
-    parser = _parser()
+    parser = make_parser()
     options = parser.parse_args(arguments)
     if not hasattr(options, "run"):
         parser.print_help()
@@ -44,13 +44,14 @@ def _complain(message: str, status: int = 1) -> int:
     return status
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """All the commands and their options."""
     parser = argparse.ArgumentParser(
         prog="steelyard", description="Online linear learning with exact importance weights."
     )
     parser.add_argument("--version", action="version", version=f"steelyard {__version__}")
     parser.set_defaults(interrupted="nothing was written")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for command in (learn, predict, evaluate, paper, certify, data, compile):
+    for command in (learn, predict, evaluate, inspect, convert, paper, certify, data, compile, completion):
         command.add_parser(commands)
     return parser

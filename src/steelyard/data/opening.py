@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from steelyard.data.cache import CacheSource, is_cache
 from steelyard.data.checks import MOST_WEIGHT
 from steelyard.data.files import STDIN, SUFFIXES, read_blocks, shown_name
 from steelyard.data.source import Extent, Rows, Source
@@ -98,8 +99,8 @@ def open(
     >>> _ = path.write_text("age,job,paid,copies\\n31,clerk,yes,1\\n45,,no,2\\n")
     >>> source = steelyard.open(path, label="paid", weight="copies")
     >>> for X, y, w in source:
-    ...     print(X.shape, X.nnz, [source.label_names[int(code)] for code in y], w)
-    (2, 262144) 3 ['yes', 'no'] [1. 2.]
+    ...     print(X.shape, X.nnz, y, w)
+    (2, 262144) 3 ['yes' 'no'] [1. 2.]
     """
     if weights is not None and on_error == "skip":
         raise ValueError("weights in a file of their own belong to rows by their order, so no row may be skipped")
@@ -178,6 +179,8 @@ def _extension(path: str) -> str | None:
 
 
 def _open(paths: list[str], chosen: str, said: dict[str, Any]) -> Source:
+    if chosen == "arrow" and any(os.path.isfile(path) and is_cache(path) for path in paths):
+        return _open_cache(paths, said)
     if chosen in ("parquet", "arrow"):
         from steelyard.data.arrow import open_arrow
 
@@ -189,6 +192,22 @@ def _open(paths: list[str], chosen: str, said: dict[str, Any]) -> Source:
     if chosen == "libsvm":
         return _open_libsvm(paths, said)
     return TextSource(paths, _text_format(chosen, said), on_error=said["on_error"])
+
+
+def _open_cache(paths: list[str], said: dict[str, Any]) -> Source:
+    if len(paths) > 1:
+        raise ValueError(f"{paths[0]} is a cache, which is a stream of its own: convert all files into one")
+    source = CacheSource(paths[0])
+    of_model, here = said["schema"] or {}, source.schema()
+    for name in ("label", "weight", "drop", "text", "bits", "interactions", "hash_all"):
+        wanted = said[name] or None
+        if wanted is not None and wanted != (here.get(name) or None):
+            whose = "the model was learned" if of_model.get(name) == wanted else "it is asked for"
+            raise ValueError(
+                f"{paths[0]} is a cache that was made with {name} {here.get(name)!r}, and {whose} with {wanted!r}: "
+                f"say --{name.replace('_', '-')} where it is made, with steelyard convert"
+            )
+    return source
 
 
 def _open_libsvm(paths: list[str], said: dict[str, Any]) -> Source:

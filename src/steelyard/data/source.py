@@ -102,16 +102,26 @@ class Source:
         """Where a row stands, in words for people; with a column, which value of it."""
         raise NotImplementedError
 
-    def __iter__(self) -> Iterator[tuple[Any, Array, Array]]:
+    def __iter__(self) -> Iterator[tuple[Any, NDArray[Any], Array]]:
         from scipy.sparse import csr_matrix
 
         for block, y, weight, _ in self.blocks():
+            labels = self._shown_labels(y)
             if block.dense:
-                yield csr_matrix(block.data.reshape(block.n_rows, block.n_features)), y, weight
+                yield csr_matrix(block.data.reshape(block.n_rows, block.n_features)), labels, weight
                 continue
             signed = block.indices.view(block.indices.dtype.str.replace("u", "i"))
             parts = (block.data, signed, block.indptr.astype(signed.dtype))
-            yield csr_matrix(parts, shape=(block.n_rows, block.n_features)), y, weight
+            yield csr_matrix(parts, shape=(block.n_rows, block.n_features)), labels, weight
+
+    def _shown_labels(self, y: Array) -> NDArray[Any]:
+        """Labels as users know them: text where they are text, and None for a row without."""
+        if self.label_names is None:
+            return y
+        lacking = np.isnan(y)
+        names = np.array([*self.label_names, None], dtype=object)
+        found = names[np.where(lacking, len(self.label_names), y).astype(np.intp)]
+        return found if lacking.any() else found.astype(str)
 
 
 @contextmanager

@@ -15,9 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 from steelyard.data.block import as_block
 from steelyard.data.checks import DataError, check_weights
 from steelyard.estimators.base import OnlineEstimator, refuse_no_weight
+from steelyard.estimators.streams import learn_source
 from steelyard.fitting import check_classifies
 from steelyard.losses import Array, Loss, get_loss
 from steelyard.online import OnlineLearner, Progress
+from steelyard.streaming import Goal
 
 
 def _distinct(labels: Any) -> NDArray[Any]:
@@ -226,6 +228,43 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
             weight = check_weights(weight * self._class_factors(None)[codes], codes.size)
             self.learner_.learn_block(as_block(X), self._signs(codes), weight)
         return self
+
+    def fit_stream(self, source: Any, *, classes: Any = None) -> OnlineClassifier:
+        """Learn from scratch from a stream of any size, block by block, the rows as they come.
+
+        Parameters
+        ----------
+        source : Source or path
+            What :func:`steelyard.open` gives, or a file that it can open without options.
+        classes : list, optional
+            All the labels. By default those of the first rows, some 16 MB of them; a later row with another label is
+            refused by its line.
+
+        Nothing has to be known before, and rows are not shuffled. With more than one of ``passes`` the source is gone
+        through again. Afterwards ``steelyard.open(path, schema=model.schema_)`` reads other files in the same way.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile, steelyard
+        >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.libsvm")
+        >>> _ = path.write_text("1 1:0.5 3:2e-1\\n-1 2:4\\n")
+        >>> model = steelyard.OnlineClassifier().fit_stream(path)
+        >>> [model.predict(X).tolist() for X, y, w in steelyard.open(path)]
+        [[1.0, -1.0]]
+        """
+        with self._all_or_nothing():
+            self.__dict__.pop("feature_names_in_", None)
+            goal = learn_source(self, source, task="classification", classes=classes, factors=self._factors_of_goal)
+            if goal.classes is None:
+                raise AssertionError("a classification has classes")
+            self.classes_ = goal.classes
+        return self
+
+    def _factors_of_goal(self, goal: Goal) -> Array | None:
+        if goal.classes is None or self.class_weight is None:
+            return None
+        self.classes_ = goal.classes
+        return self._class_factors(None)
 
     def _classifying_learner(self) -> OnlineLearner:
         check_classifies(get_loss(self.loss))

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from steelyard.data.block import as_block
 from steelyard.data.checks import check_labels, check_weights
 from steelyard.estimators.base import OnlineEstimator, refuse_no_weight
+from steelyard.estimators.streams import learn_source
 from steelyard.fitting import check_regresses
 from steelyard.losses import Array, Loss, get_loss
 from steelyard.online import OnlineLearner, Progress
@@ -99,6 +100,17 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
                 self.learner_.progress = Progress()
             labels = check_labels(y, self.learner_.loss, X.shape[0])
             self.learner_.learn_block(as_block(X), labels, check_weights(sample_weight, X.shape[0]))
+        return self
+
+    def fit_stream(self, source: Any) -> OnlineRegressor:
+        """Learn from scratch from a stream of any size, block by block, the rows as they come.
+
+        ``source`` is what :func:`steelyard.open` gives, or a file that it can open without options; see
+        :meth:`OnlineClassifier.fit_stream`.
+        """
+        with self._all_or_nothing():
+            self.__dict__.pop("feature_names_in_", None)
+            learn_source(self, source, task="regression")
         return self
 
     def _weigh_labels(self, y: Any, weight: Array) -> tuple[NDArray[Any], Array]:
