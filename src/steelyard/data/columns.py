@@ -222,6 +222,20 @@ class Columns:
         there = np.append(np.array([text != "" for text in texts], np.bool_), False)[codes]
         return Cells(hashes[codes], 1.0, None if there.all() else there)
 
+    def object_cells(self, slot: int, values: Sequence[Any]) -> Cells:
+        """A column of Python's own objects: None where there is no cell."""
+        name, kind = list(self.kinds.items())[slot]
+        there = np.array([value is not None for value in values], np.bool_)
+        if kind == NUMBER:
+            numbers = np.zeros(len(values))
+            for row, value in enumerate(values):
+                if value is not None:
+                    numbers[row] = as_number(value, row, name)
+            return self.number_cells(slot, numbers, None if there.all() else there)
+        place: dict[str, int] = {}
+        codes = [-1 if v is None else place.setdefault(as_text(v), len(place)) for v in values]
+        return self.text_cells(slot, list(place), np.array(codes, np.intp))
+
     def rows(self, cells: Sequence[Cells], count: int, settler: Settler) -> Rows:
         """Rows of the cells of all columns, in the order of the columns."""
         missing = sum(count - np.count_nonzero(each.there) for each in cells if each.there is not None)
@@ -247,6 +261,38 @@ class Columns:
     def settled(self, found: Settled, missing: int) -> Rows:
         """Hashed rows, copied: the settler's room is used again."""
         return Rows(found.indptr.astype(np.uint64), found.indices.copy(), found.values.copy(), missing)
+
+
+def as_number(value: Any, row: int, column: str) -> float:
+    """A number or a truth value as a float."""
+    if isinstance(value, (bool, np.bool_)):
+        return float(value)
+    if not isinstance(value, (int, float, np.integer, np.floating)):
+        raise CellError(
+            row,
+            column,
+            f"the column has numbers in the first rows, and here {str(value)[:40]!r}; if it is text say "
+            f"--text {column} (text=)",
+        )
+    try:
+        number = float(value)
+    except OverflowError:
+        number = float("inf")
+    if not isinstance(value, (float, np.floating)) and (abs(number) == float("inf") or int(number) != int(value)):
+        raise CellError(row, column, refused_integer(value))
+    return number
+
+
+def as_text(value: Any) -> str:
+    """A value in a column of text."""
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else str(value)
+
+
+def refused_integer(word: Any) -> str:
+    """What to say of a whole number that a float cannot hold."""
+    return f"the whole number {word} is too large to be held exactly: is it a name? Then make the column text, or drop it"
 
 
 def not_finite(value: float) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.compiled.door import get_kernel
-from steelyard.data.columns import MOST_NUMBER, NUMBER, TEXT, Columns, Places, not_finite
+from steelyard.data.columns import MOST_NUMBER, NUMBER, TEXT, Columns, Places, not_finite, refused_integer
 from steelyard.data.hashing import Settler
 from steelyard.data.stretch import Format, Mistake, Part
 from steelyard.kernels import layout
@@ -281,11 +281,6 @@ def parse_number(word: str) -> float:
     if abs(value) >= MOST_NUMBER and word.lstrip("+-").isdigit() and int(value) != int(word):
         raise ValueError(refused_integer(word))
     return value
-
-
-def refused_integer(word: Any) -> str:
-    """What to say of a whole number that a float cannot hold."""
-    return f"the whole number {word} is too large to be held exactly: is it a name? Then make the column text, or drop it"
 
 
 def _unquoted(cell: bytes) -> bytes:
