@@ -25,7 +25,9 @@ def open_arrow(paths: Sequence[str], **columns: Any) -> ArrowSource:
     try:
         import pyarrow  # noqa: F401
     except ImportError:
-        raise ImportError(f"{paths[0]}: reading Parquet and Arrow needs pyarrow: pip install 'steelyard[arrow]'") from None
+        raise ImportError(
+            f"{paths[0]}: reading Parquet and Arrow needs pyarrow: pip install 'steelyard[arrow]'"
+        ) from None
     return ArrowSource([file for path in paths for file in _files(path)], Columns(**columns))
 
 
@@ -194,8 +196,10 @@ def _kind(kind: Any) -> str | None:
 
 
 def _refused_type(name: str, kind: Any) -> str:
-    what = "dates or times: make numbers of them, days for example" if "time" in str(kind) or "date" in str(kind) else (
-        f"{kind}: neither numbers nor text"
+    what = (
+        "dates or times: make numbers of them, days for example"
+        if "time" in str(kind) or "date" in str(kind)
+        else (f"{kind}: neither numbers nor text")
     )
     return f"the column {name!r} holds {what}; or leave it out with --drop {name} (drop=)"
 
@@ -211,11 +215,15 @@ def _numbers(column: Any, name: str) -> tuple[Array, Any]:
 
     column = _decoded(column)
     if _kind(column.type) != NUMBER:
-        raise CellError(0, name, f"the column has numbers, but here {column.type}; if it is text say --text {name} (text=)")
+        raise CellError(
+            0, name, f"the column has numbers, but here {column.type}; if it is text say --text {name} (text=)"
+        )
     there = None if not column.null_count else np.asarray(pc.is_valid(column))
     if pa.types.is_integer(column.type):
         whole = np.asarray(pc.fill_null(column, 0))
-        large = np.flatnonzero((whole > MOST_NUMBER) | (whole < -MOST_NUMBER) if whole.dtype.kind == "i" else whole > MOST_NUMBER)
+        large = np.flatnonzero(
+            (whole > MOST_NUMBER) | (whole < -MOST_NUMBER) if whole.dtype.kind == "i" else whole > MOST_NUMBER
+        )
         for row in large:
             if int(float(whole[row])) != int(whole[row]):
                 raise CellError(int(row), name, refused_integer(whole[row]))

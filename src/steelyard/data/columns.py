@@ -292,7 +292,9 @@ def as_text(value: Any) -> str:
 
 def refused_integer(word: Any) -> str:
     """What to say of a whole number that a float cannot hold."""
-    return f"the whole number {word} is too large to be held exactly: is it a name? Then make the column text, or drop it"
+    return (
+        f"the whole number {word} is too large to be held exactly: is it a name? Then make the column text, or drop it"
+    )
 
 
 def not_finite(value: float) -> str:

@@ -1,7 +1,7 @@
 """CSV and TSV → rows: named columns of numbers and text.
 
-Cells may stand in quotes (a quote inside is written twice) and then hold delimiters and ends of lines. Which columns are
-text is decided from the first stretch, about 1 MB: those with a cell that is no number.
+Cells may stand in quotes (a quote inside is written twice) and then hold delimiters and ends of lines. Which columns
+are text is decided from the first stretch, about 1 MB: those with a cell that is no number.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -156,7 +157,7 @@ class CsvFormat(Format):
         part.missing, part.names = int(found[layout.CSV_MISSING]), names
         if columns.label_kind == TEXT:
             ends = room.label_ends[: int(found[layout.CSV_LABELS]) + 1].tolist()
-            part.labels = [_text(room.labels[a:b].tobytes()) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+            part.labels = [_text(room.labels[a:b].tobytes()) for a, b in pairwise(ends)]
         if self.bits is None:
             width = len(columns.kinds)
             part.indptr = np.arange(rows + 1, dtype=np.uint64) * np.uint64(width)

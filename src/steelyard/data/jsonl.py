@@ -71,7 +71,9 @@ class JsonFormat(Format):
                     name = next(name for name in row if name not in allowed)
                     raise CellError(at, name, f"the key is not in the first rows: leave it out with --drop {name}")
             part.y, part.labels = self._labels([row.get(columns.label) for row in rows])
-            if columns.weight is not None and not (columns.optional_label and all(columns.weight not in r for r in rows)):
+            if columns.weight is not None and not (
+                columns.optional_label and all(columns.weight not in r for r in rows)
+            ):
                 part.weight = self._weights([row.get(columns.weight) for row in rows])
             cells = [columns.object_cells(i, [row.get(n) for row in rows]) for i, n in enumerate(columns.kinds)]
         except CellError as error:

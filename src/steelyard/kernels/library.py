@@ -11,7 +11,19 @@ from typing import Any
 
 from numba import types
 
-from steelyard.kernels import evaluate, full, handover, hashing, mixture, order, outputs, parse, parse_csv, settle, single
+from steelyard.kernels import (
+    evaluate,
+    full,
+    handover,
+    hashing,
+    mixture,
+    order,
+    outputs,
+    parse,
+    parse_csv,
+    settle,
+    single,
+)
 from steelyard.kernels.compile import (
     CONJUGATE_SIGNATURE,
     SCALAR_SIGNATURE,

@@ -192,7 +192,10 @@ def parse_csv(
         if bits > 0:
             hashes_of = np.uint64(name_ends[slot + 1] - name_ends[slot])
             heads[n_features + slot] = murmur_on(
-                names, np.uint64(name_ends[slot + 1]) - (hashes_of & _3), np.uint64(name_ends[slot + 1]), heads[slot],
+                names,
+                np.uint64(name_ends[slot + 1]) - (hashes_of & _3),
+                np.uint64(name_ends[slot + 1]),
+                heads[slot],
                 hashes_of,
             )
     label_ends[0] = 0
