@@ -116,7 +116,7 @@ class ArrowSource(Source):
         name = str(self.columns.label)
         if self.columns.label_kind == NUMBER:
             values, there = _numbers(column, name)
-            return values if there is None else np.where(there, values, np.nan)
+            return values if there is None else np.asarray(np.where(there, values, np.nan), np.float64)
         texts, codes = _texts(column, name)
         self.label_names = [] if self.label_names is None else self.label_names
         for text in texts:
