@@ -71,10 +71,10 @@ class Part:
 
 
 class Mistake(Exception):
-    """What is wrong, and where in a stretch."""
+    """What is wrong, and where in a stretch; ``row`` is where the row begins and ends, where it is not one line."""
 
-    def __init__(self, content: bytes, at: int, complaint: str) -> None:
-        self.content, self.at, self.complaint = content, at, complaint
+    def __init__(self, content: bytes, at: int, complaint: str, *, row: tuple[int, int] | None = None) -> None:
+        self.content, self.at, self.complaint, self.row = content, at, complaint, row
 
 
 class Format:

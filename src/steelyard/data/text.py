@@ -105,6 +105,8 @@ def read_parts(
         for stretch in stretches:
             header = 0
             if stretch.first:
+                while waiting:  # they are parsed as the file before them says
+                    yield from finish(*waiting.popleft())
                 try:
                     header = form.start(stretch.content)
                 except Mistake as mistake:
@@ -129,6 +131,7 @@ def _good_pieces(
             skipped.add(error_of(mistake, form, file, lines))
             begin = content.rfind(b"\n", 0, mistake.at) + 1
             end = content.find(b"\n", mistake.at) + 1 or len(content)
+            begin, end = mistake.row or (begin, end)
         if begin:  # there may be another mistake, that was found later
             before: Future[Part] = Future()
             _set(before, parse, content[:begin])
@@ -271,7 +274,7 @@ class TextSource(Source):
     def _block(self, part: Part) -> Block:
         columns = self.format.n_features
         if columns is None:
-            raise AssertionError("indices decide how many columns there are, and nobody has looked at them")
+            raise ValueError(f"{self.name} has no rows")
         indptr = part.indptr.astype(np.uint64, copy=False)
         indices = part.indices.view(f"u{part.indices.itemsize}")
         return Block(part.values, indices, indptr, columns, self.format.dense)

@@ -9,11 +9,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils.validation import _check_feature_names, _check_n_features, _check_y, check_is_fitted, validate_data
 
 from steelyard.data.block import as_block
+from steelyard.data.columns import TEXT, Columns
+from steelyard.data.frame import frame_kinds, frame_rows, is_frame
 from steelyard.fitting import learn_passes, new_learner, pass_seeds
 from steelyard.losses import Array, Loss
 from steelyard.mixture import Mixture
@@ -44,6 +47,7 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
         random_state: Any,
         verbose: int,
         certificate: bool | None,
+        bits: int | None,
     ) -> None:
         self.loss = loss
         self.update = update
@@ -59,6 +63,7 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.verbose = verbose
         self.certificate = certificate
+        self.bits = bits
 
     def _new_learner(self, n_outputs: int = 1) -> OnlineLearner:
         return new_learner(
@@ -98,6 +103,8 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
                         "classes, use OnlineClassifier"
                     )
         refuse_missing(y)
+        if self._hashes(X, reset):
+            return self._validate_frame(X, y, checks, reset=reset)
         options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C", "ensure_all_finite": False}
         try:
             return validate_data(self, X, y, reset=reset, **options, **checks)
@@ -112,6 +119,35 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
             nan = "NaN" in str(error)
             row = next(i for i, v in enumerate(np.ravel(y)) if (v != v if nan else v in (np.inf, -np.inf)))
             raise ValueError(f"{error} The first is in row {row}.") from None
+
+    def _hashes(self, X: Any, reset: bool) -> bool:
+        """Whether X is a frame whose columns are hashed: by what ``fit`` saw, or because it holds text."""
+        if not reset:
+            return getattr(self, "columns_", None) is not None
+        self.columns_: dict[str, Any] | None = None
+        if not is_frame(X) or not all(isinstance(name, str) for name in X.columns):
+            return False
+        kinds = frame_kinds(X)
+        return self.bits is not None or TEXT in kinds.values()
+
+    def _validate_frame(self, X: Any, y: Any, checks: dict[str, Any], *, reset: bool) -> Any:
+        """A frame of text, or to be hashed, as a CSR matrix."""
+        if not is_frame(X):
+            raise ValueError("this model was fitted on a frame with columns of text: give it such a frame")
+        _check_feature_names(self, X, reset=reset)
+        _check_n_features(self, X, reset=reset)
+        columns = Columns(bits=self.bits, schema=self.columns_, optional_label=True)
+        if reset:
+            columns.decide(list(X.columns), frame_kinds(X).__getitem__)
+            self.columns_ = columns.schema()
+        found = frame_rows(X, columns)
+        indptr, indices = found.indptr.astype(np.int64), found.indices.astype(np.int64)
+        matrix = csr_matrix((found.values, indices, indptr), shape=(len(X), columns.n_features))
+        if isinstance(y, str):
+            return matrix
+        y = _check_y(y, estimator=self, **checks)
+        check_consistent_length(matrix, y)
+        return matrix, y
 
     def _run(self, learner: OnlineLearner, X: Any, y: Array, weight: Array, factor: Array | None = None) -> None:
         """All the passes of ``fit``; ``factor`` multiplies the weights, see :func:`learn_passes`."""

@@ -87,6 +87,10 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
     certificate : bool, default=None
         With a rate: keep what a regret bound needs; by default where it is nearly free, see :class:`Learner`. ``auto``
         always keeps it, whatever stands here.
+    bits : int, default=None
+        Frames with columns of text are hashed into ``2**bits`` features, 18 by default: a number is the feature
+        ``column``, a text the feature ``column=text`` with the value 1. There, null and pandas' NaN are features that
+        are not there. With ``bits``, frames of numbers are hashed, too.
 
     Attributes
     ----------
@@ -135,6 +139,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
         random_state: Any = None,
         verbose: int = 0,
         certificate: bool | None = None,
+        bits: int | None = None,
     ) -> None:
         super().__init__(
             loss,
@@ -151,6 +156,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
             random_state=random_state,
             verbose=verbose,
             certificate=certificate,
+            bits=bits,
         )
         self.class_weight = class_weight
 

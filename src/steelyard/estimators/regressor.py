@@ -61,6 +61,7 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
         random_state: Any = None,
         verbose: int = 0,
         certificate: bool | None = None,
+        bits: int | None = None,
     ) -> None:
         super().__init__(
             loss,
@@ -77,6 +78,7 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
             random_state=random_state,
             verbose=verbose,
             certificate=certificate,
+            bits=bits,
         )
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> OnlineRegressor:

@@ -38,12 +38,31 @@ def _four(text, at):
 @jit
 def murmur(text, at, end, seed):
     """The 32-bit MurmurHash3 of ``text[at:end]``; positions, seed and result are ``uint64``."""
-    h = seed & _LOW
-    length = end - at
+    return murmur_on(text, at, end, seed & _LOW, end - at)
+
+
+@jit
+def murmur_begin(text, at, end):
+    """How far the hash of ``text[at:end]`` from the seed 0 comes with all but its last 0 to 3 bytes."""
+    h = np.uint64(0)
     while at + _4 <= end:
-        h ^= _mixed(_four(text, at))
-        h = ((h << _13) | (h >> _19)) & _LOW
-        h = (h * _5 + _N) & _LOW
+        h = _with_four(h, text, at)
+        at += _4
+    return h
+
+
+@jit
+def _with_four(h, text, at):
+    h ^= _mixed(_four(text, at))
+    h = ((h << _13) | (h >> _19)) & _LOW
+    return (h * _5 + _N) & _LOW
+
+
+@jit
+def murmur_on(text, at, end, h, length):
+    """Go on with ``text[at:end]`` where the hash has come to ``h``, to the end of so many bytes in all."""
+    while at + _4 <= end:
+        h = _with_four(h, text, at)
         at += _4
     rest = end - at
     if rest > np.uint64(0):

@@ -198,3 +198,28 @@ DONE, BAD_LABEL, BAD_INDEX, BAD_VALUE, NO_COLON, BAD_QUERY, BAD_WEIGHT = range(7
 # ``odd``: a row for each such token.
 ODD_KIND, ODD_INDEX, ODD_START, ODD_END, ODD_SIZE = range(5)
 ODD_LABEL, ODD_VALUE, ODD_WEIGHT = range(3)
+
+# ---------------------------------------------------------------------------------------------- the parser of tables
+
+# What a column of a table is.
+CELL_DROPPED, CELL_NUMBER, CELL_TEXT, CELL_LABEL, CELL_LABEL_TEXT, CELL_WEIGHT = range(6)
+
+# ``state`` of a stretch of CSV.
+(
+    CSV_RESULT,  # CSV_DONE, or what the parser stopped at
+    CSV_STOPPED,  # where
+    CSV_BEGIN,  # where the row begins that it stopped in
+    CSV_COLUMN,  # in which column
+    CSV_ROWS,
+    CSV_FEATURES,
+    CSV_ODD,  # tokens that are left to Python
+    CSV_LINES,
+    CSV_MISSING,  # empty cells
+    CSV_LABELS,  # different labels that are text
+    CSV_SIZE,
+) = range(11)
+CSV_DONE, CSV_TOO_FEW, CSV_TOO_MANY, CSV_OPEN_QUOTE, CSV_AFTER_QUOTE, CSV_MANY_LABELS, CSV_NO_WEIGHT = range(7)
+CSV_TABLE = 4096  # places for labels that are text, of which half are used
+
+# ``odd``: kind (CELL_…), column, index, start, end of a token for Python: a number, or the text of a new feature.
+CSV_ODD_SIZE = 5

@@ -68,6 +68,17 @@ KERNELS: dict[str, Signature] = {
     "parse": Signature(
         ("const u1[]", "i8[]", _VECTOR, _VECTOR, "i4[]", "i8[]", "i8[]", "i8[]", _VECTOR, "i8[,]", "b1")
     ),
+    "parse_csv": Signature(
+        (
+            *("const u1[]", "i8[]", _PLACES, _PLACES),  # text, state, roles, slots
+            *("const u1[]", _PLACES, "u8[]"),  # names, their ends, heads
+            *("i8", "b1", "i8", "u1[]"),  # delimiter, dense, bits, known
+            *(_VECTOR, _VECTOR, "i4[]", "i8[]"),  # y, weight, lines, starts
+            *("u4[]", _VECTOR, "u2[]"),  # hashes, values, features
+            *("u1[]", "u1[]", "i8[]", "i8[]", "i8[,]"),  # scratch, labels, their ends, table, odd
+        )
+    ),
+    "ends_quoted": Signature(("const u1[]", "i8"), returns=True),
 }
 
 HAND_OVER = "hand_over"

@@ -1,0 +1,248 @@
+"""Parquet and Arrow files → rows, through pyarrow: batches of columns, in constant memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from steelyard.data.block import Block, join_blocks
+from steelyard.data.columns import MOST_NUMBER, NUMBER, TEXT, CellError, Cells, Columns, refused_integer
+from steelyard.data.hashing import Settler
+from steelyard.data.source import Extent, Rows, Source, few_labels
+from steelyard.losses import Array
+
+_BATCH = 1 << 14  # rows
+_PARQUET = (".parquet", ".pq")
+_ENDINGS = (*_PARQUET, ".arrow", ".feather", ".ipc")
+
+
+def open_arrow(paths: Sequence[str], **columns: Any) -> ArrowSource:
+    """The source of files and folders; the other parameters are those of ``Columns``."""
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        raise ImportError(
+            f"{paths[0]}: reading Parquet and Arrow needs pyarrow: pip install 'steelyard[arrow]'"
+        ) from None
+    return ArrowSource([file for path in paths for file in _files(path)], Columns(**columns))
+
+
+def _files(path: str) -> list[str]:
+    if not os.path.isdir(path):
+        return [path]
+    inside = [file for file in sorted(Path(path).rglob("*")) if file.suffix in _ENDINGS and file.name[0] not in "._"]
+    if not inside:
+        raise FileNotFoundError(2, "no Parquet or Arrow file is in the folder", path)
+    parted = next((file for file in inside if "=" in str(file.relative_to(path).parent)), None)
+    if parted is not None:
+        raise ValueError(f"{parted}: columns whose values stand in names of folders (key=value) are not read")
+    return [str(file) for file in inside]
+
+
+class ArrowSource(Source):
+    """Files of columns with types, one after another, as one stream of rows."""
+
+    labels_may_lack = True
+
+    def __init__(self, paths: Sequence[str], columns: Columns) -> None:
+        super().__init__()
+        self.paths, self.columns = list(paths), columns
+        self.name = self.paths[0] if len(self.paths) == 1 else f"{len(self.paths)} files"
+        self.total_bytes = sum(os.path.getsize(path) for path in self.paths)
+        self._firsts: list[tuple[int, str]] = []
+
+    def schema(self) -> dict[str, Any]:
+        return {"format": "arrow", **self.columns.schema()}
+
+    def blocks(self) -> Iterator[Rows]:
+        settler, before, done = Settler(), 0, 0
+        self.missing, self.bytes_read, self._firsts = 0, 0, []
+        for path in self.paths:
+            self._firsts.append((before, path))
+            first, size = before, os.path.getsize(path)
+            for batch, total in _batches(path):
+                self._begin(path, batch.schema)
+                if batch.num_rows:
+                    try:
+                        yield self._rows(batch, before, settler)
+                    except CellError as error:
+                        row = before - first + error.row
+                        raise ValueError(f"{path}, row {row}, column {error.column!r}: {error.complaint}") from None
+                before += batch.num_rows
+                self.bytes_read = done + int(size * min((before - first) / max(total, 1), 1.0))
+            done += size
+
+    def _begin(self, path: str, schema: Any) -> None:
+        kinds = {field.name: _kind(field.type) for field in schema}
+        try:
+            if not self.columns.decided:
+                others = (self.columns.weight, *self.columns.drop, *self.columns.text)
+                bad = next((field for field in schema if field.name not in others and not kinds[field.name]), None)
+                if bad is not None:
+                    raise ValueError(_refused_type(bad.name, bad.type))
+                self.columns.decide(schema.names, lambda name: kinds[name] or TEXT)
+                self.names.update(self.columns.column_names())
+            self.columns.places(schema.names)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+
+    def _rows(self, batch: Any, before: int, settler: Settler) -> Rows:
+        columns, count = self.columns, batch.num_rows
+        cells = [self._cells(slot, batch.column(name)) for slot, name in enumerate(columns.kinds)]
+        found = columns.rows(cells, count, settler)
+        self.missing += found.missing
+        wide = columns.n_features or 0
+        block = Block(found.values, found.indices, found.indptr, wide, columns.bits is None)
+        y, weight = np.full(count, np.nan), np.ones(count)
+        if columns.label in batch.schema.names:
+            y = self._labels(batch.column(columns.label))
+        if columns.weight in batch.schema.names:
+            weight, there = _numbers(batch.column(columns.weight), str(columns.weight))
+            if there is not None:
+                raise CellError(int(np.argmin(there)), str(columns.weight), "the weight is not there")
+        return Rows(block, y, weight, before)
+
+    def _cells(self, slot: int, column: Any) -> Cells:
+        name, kind = list(self.columns.kinds.items())[slot]
+        if kind == TEXT:
+            return self.columns.text_cells(slot, *_texts(column, name))
+        return self.columns.number_cells(slot, *_numbers(column, name))
+
+    def _labels(self, column: Any) -> Array:
+        name = str(self.columns.label)
+        if self.columns.label_kind == NUMBER:
+            values, there = _numbers(column, name)
+            return values if there is None else np.asarray(np.where(there, values, np.nan), np.float64)
+        texts, codes = _texts(column, name)
+        self.label_names = [] if self.label_names is None else self.label_names
+        for text in texts:
+            if text and text not in self.label_names:
+                self.label_names.append(text)
+        place = {text: float(i) for i, text in enumerate(self.label_names)}
+        return np.array([*(place.get(text, np.nan) for text in texts), np.nan])[codes]
+
+    def whole(self) -> Rows:
+        each = list(self.blocks())
+        if not each:
+            raise ValueError(f"{self.name} has no rows")
+        y, weight = (np.concatenate([rows[i] for rows in each]) for i in (1, 2))
+        return Rows(join_blocks([rows.block for rows in each]), y, weight, 0)
+
+    def extent(self) -> Extent:
+        rows, labels = 0, np.empty(0)
+        many = False
+        for each in self.blocks():
+            rows += each.y.size
+            found = None if many else few_labels(np.union1d(labels, each.y[~np.isnan(each.y)]))
+            many, labels = found is None, labels if found is None else found
+        return Extent(rows, self.columns.n_features or 0, True, None if many else labels)
+
+    def place(self, row: int, column: int | None = None) -> str:
+        first, path = next((each for each in reversed(self._firsts) if each[0] <= row), (0, self.name))
+        shown = "" if len(self.paths) == 1 else f"{path}, "
+        name = None if column is None else self.names.get(column)
+        where = "" if column is None else f", feature {name}" if name else f", index {column}"
+        return f"{shown}row {row - first}{where}"
+
+
+def _batches(path: str) -> Iterator[tuple[Any, int]]:
+    """The batches of a file, and how many rows it has (0 where it does not say)."""
+    import pyarrow as pa
+
+    try:
+        if Path(path).suffix in _PARQUET or _starts(path, b"PAR1"):
+            import pyarrow.parquet as pq
+
+            with pq.ParquetFile(path) as file:
+                for batch in file.iter_batches(_BATCH):
+                    yield batch, file.metadata.num_rows
+                if not file.metadata.num_rows:
+                    yield pa.RecordBatch.from_pylist([], schema=file.schema_arrow), 0
+        elif _starts(path, b"ARROW1"):
+            with pa.memory_map(path) as source, pa.ipc.open_file(source) as file:
+                for number in range(file.num_record_batches):
+                    batch = file.get_batch(number)
+                    for at in range(0, batch.num_rows, _BATCH):
+                        yield batch.slice(at, _BATCH), batch.num_rows * file.num_record_batches
+        else:
+            with pa.OSFile(path) as source, pa.ipc.open_stream(source) as file:
+                for batch in file:
+                    yield batch, 0
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise ValueError(f"{path}: it cannot be read as Parquet or Arrow ({error})") from None
+
+
+def _starts(path: str, magic: bytes) -> bool:
+    with open(path, "rb") as file:
+        return file.read(len(magic)) == magic
+
+
+def _kind(kind: Any) -> str | None:
+    """Whether a type is one of numbers or of text; None where it is neither."""
+    from pyarrow import types
+
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_null(kind):
+        return NUMBER
+    if types.is_decimal(kind):
+        return NUMBER
+    texts = (types.is_string, types.is_large_string, getattr(types, "is_string_view", types.is_string))
+    return TEXT if any(test(kind) for test in texts) else None
+
+
+def _refused_type(name: str, kind: Any) -> str:
+    what = (
+        "dates or times: make numbers of them, days for example"
+        if "time" in str(kind) or "date" in str(kind)
+        else (f"{kind}: neither numbers nor text")
+    )
+    return f"the column {name!r} holds {what}; or leave it out with --drop {name} (drop=)"
+
+
+def _decoded(column: Any) -> Any:
+    return column.dictionary_decode() if hasattr(column, "dictionary_decode") else column
+
+
+def _numbers(column: Any, name: str) -> tuple[Array, Any]:
+    """Values, 0 where there is none, and which are there: None where all are."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = _decoded(column)
+    if _kind(column.type) != NUMBER:
+        raise CellError(
+            0, name, f"the column has numbers, but here {column.type}; if it is text say --text {name} (text=)"
+        )
+    there = None if not column.null_count else np.asarray(pc.is_valid(column))
+    if pa.types.is_integer(column.type):
+        whole = np.asarray(pc.fill_null(column, 0))
+        large = np.flatnonzero(
+            (whole > MOST_NUMBER) | (whole < -MOST_NUMBER) if whole.dtype.kind == "i" else whole > MOST_NUMBER
+        )
+        for row in large:
+            if int(float(whole[row])) != int(whole[row]):
+                raise CellError(int(row), name, refused_integer(whole[row]))
+    values = pc.fill_null(column.cast(pa.float64(), safe=False), 0.0)
+    return np.array(values, np.float64), there
+
+
+def _texts(column: Any, name: str) -> tuple[list[str], Any]:
+    """The different texts, and which each cell is: -1 where there is none."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = _decoded(column)
+    if pa.types.is_boolean(column.type) or _kind(column.type) == TEXT:
+        column = column.cast(pa.large_string())
+    elif _kind(column.type) == NUMBER:
+        column = pa.array([None if each is None else str(each) for each in column.to_pylist()], pa.large_string())
+    else:
+        column = column.cast(pa.large_string())
+    encoded = column.dictionary_encode()
+    codes = np.asarray(pc.fill_null(encoded.indices.cast(pa.int64()), -1))
+    return encoded.dictionary.to_pylist(), codes
