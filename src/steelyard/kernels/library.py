@@ -11,7 +11,19 @@ from typing import Any
 
 from numba import types
 
-from steelyard.kernels import evaluate, full, handover, hashing, mixture, order, outputs, parse, settle, single
+from steelyard.kernels import (
+    evaluate,
+    full,
+    handover,
+    hashing,
+    mixture,
+    order,
+    outputs,
+    parse,
+    parse_vw,
+    settle,
+    single,
+)
 from steelyard.kernels.compile import (
     CONJUGATE_SIGNATURE,
     SCALAR_SIGNATURE,
@@ -56,6 +68,7 @@ _KERNELS: dict[str, Callable[..., Any]] = {
     "hash_names": hashing.hash_names,
     "settle": settle.settle,
     "parse": parse.parse,
+    "parse_vw": parse_vw.parse_vw,
 }
 
 
