@@ -217,7 +217,7 @@ def parse_vw(
 
     ``letters`` has the hashes of all names of one byte, as namespaces have them. ``seen`` receives which first bytes of
     namespaces there are; ``names``, where ``known`` is not empty, (index, start and end of the namespace, start and end
-    of the name) of features whose index is not known, as many as there is room for; ``lately`` is room for 2^16 numbers.
+    of the name) of features whose index is not known, as many as there is room for; ``lately`` is room for 2^16.
 
     ``state`` and ``odd`` are as in :func:`steelyard.kernels.parse.parse`. An odd scale is noted for every feature that
     it belongs to, and once more for none, -1; those features have a value without it. Where ``with_base``, an initial
