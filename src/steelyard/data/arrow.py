@@ -123,7 +123,7 @@ class ArrowSource(Source):
             if text and text not in self.label_names:
                 self.label_names.append(text)
         place = {text: float(i) for i, text in enumerate(self.label_names)}
-        return np.array([*(place.get(text, np.nan) for text in texts), np.nan])[codes]
+        return np.asarray(np.array([*(place.get(text, np.nan) for text in texts), np.nan])[codes], np.float64)
 
     def whole(self) -> Rows:
         each = list(self.blocks())

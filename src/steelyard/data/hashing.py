@@ -82,10 +82,10 @@ class Interactions:
     def meetings(self, slots: Mapping[int, str], size: int) -> Meetings:
         """The terms among the slots that there are, by number and name; numbers are below ``size``."""
         found: dict[tuple[int, ...], tuple[int, ...]] = {}
-        for term, letters in zip(self._terms, self._letters, strict=True):
-            choices = [_matching(slots, word, letters) for word in term]
-            for chosen in itertools.product(*choices):
-                found.setdefault(tuple(sorted(chosen)), chosen)
+        for term, letters in sorted(zip(self._terms, self._letters, strict=True), key=_plain_first):
+            for chosen in _chosen(slots, term, letters):
+                key = tuple(sorted(chosen))
+                found.setdefault(key, chosen if len(set(chosen)) == len(chosen) else key)
         chosen_terms = sorted(found.values())
         numbers = {slot: number for number, slot in enumerate(sorted({s for each in chosen_terms for s in each}), 1)}
         meets = np.zeros(size, np.int64)
@@ -95,6 +95,22 @@ class Interactions:
         for row, each in zip(table, chosen_terms, strict=True):
             row[0], row[1 : 1 + len(each)] = len(each), [numbers[slot] for slot in each]
         return Meetings(meets, table)
+
+
+def _plain_first(term: tuple[list[str], bool]) -> tuple[bool, list[str]]:
+    """In which order Vowpal Wabbit takes interactions, of which two may mean the same slots in different orders."""
+    words, letters = term
+    return letters and ":" in words, words
+
+
+def _chosen(slots: Mapping[int, str], term: list[str], letters: bool) -> Iterable[tuple[int, ...]]:
+    """The slots that a term means, each time in the order in which Vowpal Wabbit multiplies them."""
+    wild = term.count(":") if letters else 0
+    if wild == len(term) > 2:
+        return (each[::-1] for each in itertools.combinations_with_replacement(sorted(slots), wild))
+    if wild > 1:
+        term = sorted(term)
+    return itertools.product(*(_matching(slots, word, letters) for word in term))
 
 
 def _matching(slots: Mapping[int, str], word: str, letters: bool) -> list[int]:

@@ -176,7 +176,7 @@ MERGED = MIX_FENCHEL + 1  # what a merge has added to the bound on the regret ag
 SHARES = MERGED + 1  # of each expert
 MIX_SUMS_SIZE = SHARES + TOTAL
 
-# ------------------------------------------------------------------------------------------------ the LIBSVM parser
+# -------------------------------------------------------------------------------------- the parsers of LIBSVM and VW
 
 # ``state``: what a stretch of text was found to be.
 (
@@ -191,13 +191,16 @@ MIX_SUMS_SIZE = SHARES + TOTAL
     PARSE_SMALLEST_LINE,
     PARSE_LARGEST,
     PARSE_LARGEST_LINE,
+    PARSE_NAMES,  # how many names of features are noted
+    PARSE_WEIGHTED,  # how many rows say their weight
     PARSE_SIZE,
-) = range(12)
+) = range(14)
 DONE, BAD_LABEL, BAD_INDEX, BAD_VALUE, NO_COLON, BAD_QUERY, BAD_WEIGHT = range(7)
+BAD_BASE, BAD_SCALE, HAS_BASE, TOO_MANY_WORDS, NO_BAR, NO_NAMESPACE, TAB_IN_LABEL, LONE_RETURN = range(7, 15)
 
 # ``odd``: a row for each such token.
 ODD_KIND, ODD_INDEX, ODD_START, ODD_END, ODD_SIZE = range(5)
-ODD_LABEL, ODD_VALUE, ODD_WEIGHT = range(3)
+ODD_LABEL, ODD_VALUE, ODD_WEIGHT, ODD_SCALE, ODD_BASE = range(5)
 
 # ---------------------------------------------------------------------------------------------- the parser of tables
 

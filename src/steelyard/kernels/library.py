@@ -21,6 +21,7 @@ from steelyard.kernels import (
     outputs,
     parse,
     parse_csv,
+    parse_vw,
     settle,
     single,
 )
@@ -70,6 +71,7 @@ _KERNELS: dict[str, Callable[..., Any]] = {
     "parse": parse.parse,
     "parse_csv": parse_csv.parse_csv,
     "ends_quoted": parse_csv.ends_quoted,
+    "parse_vw": parse_vw.parse_vw,
 }
 
 

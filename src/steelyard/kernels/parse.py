@@ -159,7 +159,8 @@ def _skip_blanks(text, at, end):
 
 
 @jit
-def _note(odd, place, kind, index, start, end):
+def note_odd(odd, place, kind, index, start, end):
+    """Note a token for Python's float, where there is room."""
     if place < odd.shape[0]:
         odd[place, ODD_KIND], odd[place, ODD_INDEX] = kind, index
         odd[place, ODD_START], odd[place, ODD_END] = start, end
@@ -216,7 +217,7 @@ def parse(text, state, y, weight, lines, query, indptr, indices, values, odd, we
             result = BAD_LABEL
             break
         if how == 0:
-            _note(odd, odd_tokens, ODD_LABEL, row, stopped, at)
+            note_odd(odd, odd_tokens, ODD_LABEL, row, stopped, at)
             odd_tokens += 1
         y[row] = value
         weight[row] = 1.0
@@ -227,7 +228,7 @@ def parse(text, state, y, weight, lines, query, indptr, indices, values, odd, we
                 result = BAD_WEIGHT
                 break
             if how == 0:
-                _note(odd, odd_tokens, ODD_WEIGHT, row, stopped, at)
+                note_odd(odd, odd_tokens, ODD_WEIGHT, row, stopped, at)
                 odd_tokens += 1
             weight[row] = value
         lines[row] = np.int32(line)
@@ -260,7 +261,7 @@ def parse(text, state, y, weight, lines, query, indptr, indices, values, odd, we
                 result = BAD_VALUE
                 break
             if how == 0:
-                _note(odd, odd_tokens, ODD_VALUE, count, stopped, at)
+                note_odd(odd, odd_tokens, ODD_VALUE, count, stopped, at)
                 odd_tokens += 1
             position = np.int64(index)
             if position <= last:
