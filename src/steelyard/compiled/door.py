@@ -27,10 +27,6 @@ from steelyard.kernels.signatures import HAND_OVER, signature, variant
 from steelyard.losses import Array, CustomLoss, Loss
 
 _lock = threading.RLock()
-if hasattr(os, "register_at_fork"):  # a child must not wait for a thread that it lacks: a fork waits for compilations
-    os.register_at_fork(
-        before=lambda: _lock.acquire(), after_in_parent=lambda: _lock.release(), after_in_child=lambda: _renew_lock()
-    )
 compiled_here: list[str] = []
 """The functions that this process had to compile."""
 
@@ -140,11 +136,6 @@ def _numba_folder() -> str | None:
 _addresses: dict[str, int | None] = {}
 
 
-def _renew_lock() -> None:
-    global _lock
-    _lock = threading.RLock()
-
-
 def _address(name: str) -> int | None:
     """The address of a function, loaded once; None where only Numba itself can run it here."""
     with _lock:
@@ -176,8 +167,10 @@ def _compile(name: str) -> bytes:
     except (OSError, RuntimeError) as error:  # no home folder is the latter
         _warn_of_cache(error)
         return build(name)
-    with folder.locked(where, name):
+    with folder.locked(where, name) as alone:
         code = objects.find_kept(name)
+        if code is None and not alone:
+            _say(f"another process compiles {name} and does not come to an end (it may be stopped); not waiting for it")
         if code is None:
             code = build(name)
             try:
@@ -201,12 +194,16 @@ def build(name: str) -> bytes:
 
 @cache
 def _say_once() -> None:
-    """A line about the wait to come, on standard error: nobody should wonder for so long."""
+    """A line about the wait to come: nobody should wonder for so long."""
+    _say(
+        "compiling for this machine, once; it takes up to a minute (`steelyard compile` compiles everything beforehand)"
+    )
+
+
+def _say(line: str) -> None:
+    """One line on standard error."""
     with suppress(AttributeError, OSError, ValueError):  # there is none, or nobody reads it
-        sys.stderr.write(
-            "steelyard: compiling for this machine, once; it takes up to a minute "
-            "(`steelyard compile` compiles everything beforehand)\n"
-        )
+        sys.stderr.write(f"steelyard: {line}\n")
         sys.stderr.flush()
 
 
@@ -223,3 +220,28 @@ def _warn_of_cache(error: Exception) -> None:
 
 
 _told: list[Exception] = []
+
+
+# ------------------------------------------------------------------------------------------------------------ forks
+# A child has one thread. It must not wait for a lock that another one had, so a fork waits for compilations: ours, and
+# those of a user's own Numba code, whose lock a child would find taken for ever if it had to compile something.
+
+_over_fork: list[Any] = []
+
+
+def _before_fork() -> None:
+    _lock.acquire()
+    theirs = getattr(sys.modules.get("numba.core.compiler_lock"), "global_compiler_lock", None)
+    if theirs is not None:
+        theirs.acquire()
+        _over_fork.append(theirs)
+
+
+def _after_fork() -> None:
+    while _over_fork:
+        _over_fork.pop().release()
+    _lock.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)

@@ -28,6 +28,7 @@ MOST_BYTES = 1 << 25  # of one object
 _KEPT = 12  # folders of other versions
 _OURS = re.compile("[0-9a-f]{20}")  # their names, as ``objects.cache_folder`` gives them
 _STALE = 3600.0  # seconds after which a half file was left behind by a process that was killed
+PATIENCE = 120.0  # seconds to wait for a process that compiles the same; the longest function takes a third of it
 
 
 class Unsafe(OSError):
@@ -137,18 +138,36 @@ def _forget(path: Path) -> None:
 
 
 @contextmanager
-def locked(path: Path, name: str) -> Iterator[None]:
-    """One process at a time compiles a function; the others wait for what it keeps. Without locks, all compile it."""
+def locked(path: Path, name: str) -> Iterator[bool]:
+    """One process at a time compiles a function; the others wait for what it keeps. Without locks, all compile it.
+
+    A process that was stopped keeps its lock: after PATIENCE nobody waits for it any longer, and False is given.
+    """
     file = None
+    got = True
     if fcntl is not None:
         with suppress(OSError), opened(path) as folder:
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
             file = open(os.open(f"{name}.lock", flags, 0o600, dir_fd=folder), "wb")  # noqa: SIM115
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX)
+            got = _take(file.fileno())
     try:
-        yield
+        yield got
     finally:
         if file is not None:
             with suppress(OSError):  # a copy of it in a child would keep the lock
                 fcntl.flock(file.fileno(), fcntl.LOCK_UN)  # type: ignore[union-attr]
             file.close()
+
+
+def _take(number: int) -> bool:
+    """Lock a file, within PATIENCE."""
+    assert fcntl is not None
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.02)

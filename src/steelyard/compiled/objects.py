@@ -87,11 +87,16 @@ def cache_folder() -> Path:
 def _candidates(name: str) -> Iterator[bytes | None]:
     for target in usable_targets():
         try:
-            content = (PACKAGED / target.name / file_name(name)).read_bytes()
+            content = _packaged(str(PACKAGED / target.name / file_name(name)))
         except OSError:
             continue
         yield unpack(content, key_of_target(name, target))
     yield find_kept(name)
+
+
+def _packaged(path: str) -> bytes:
+    """A file of the package, by its loader: the package may be in an archive."""
+    return bytes(__spec__.loader.get_data(path))  # type: ignore[union-attr]
 
 
 def find(name: str) -> bytes | None:
