@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import _check_feature_names, _check_n_features, _check_y, check_is_fitted, validate_data
@@ -142,6 +141,8 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
             self.columns_ = columns.schema()
         found = frame_rows(X, columns)
         indptr, indices = found.indptr.astype(np.int64), found.indices.astype(np.int64)
+        from scipy.sparse import csr_matrix
+
         matrix = csr_matrix((found.values, indices, indptr), shape=(len(X), columns.n_features))
         if isinstance(y, str):
             return matrix
