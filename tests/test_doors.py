@@ -1,0 +1,279 @@
+"""Files → models: at the shell and in Python, through a cache, through checkpoints, with the same bits everywhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+
+import numpy as np
+import pytest
+
+import steelyard
+from steelyard import OnlineClassifier, OnlineRegressor
+from steelyard.cli import main
+from steelyard.data.cache import write_cache
+
+
+def libsvm_text(rows, seed=0, columns=30, classes=(-1, 1)):
+    draw = np.random.default_rng(seed)
+    lines = []
+    for _ in range(rows):
+        places = np.sort(draw.choice(columns, 6, replace=False)) + 1
+        values = draw.normal(size=6).round(3)
+        label = classes[int(draw.integers(len(classes)))] if len(classes) > 1 else round(float(values.sum()), 3)
+        lines.append(f"{label} " + " ".join(f"{i}:{v}" for i, v in zip(places, values, strict=True)))
+    return "\n".join(lines) + "\n"
+
+
+def vw_text(rows, seed=0):
+    draw = random.Random(seed)
+    lines = []
+    for _ in range(rows):
+        animal, food = draw.randrange(40), draw.randrange(40)
+        label = 1 if (animal + food) % 2 else -1
+        lines.append(
+            f"{label} {draw.choice([1, 2, 0.5])} |A x{animal} |B y{food}:{draw.random():.3f} |C z{draw.randrange(99)}"
+        )
+    return "\n".join(lines) + "\n"
+
+
+@pytest.fixture
+def vw_file(tmp_path):
+    path = tmp_path / "rows.vw"
+    path.write_text(vw_text(3000))
+    return path
+
+
+def shell(*arguments, status=0):
+    assert main([str(each) for each in arguments]) == status
+
+
+def same_state(one, other):
+    for name, array in one.state._asdict().items():
+        np.testing.assert_array_equal(array, getattr(other.state, name), err_msg=name)
+
+
+# ------------------------------------------------------------------------------------------------------------ in Python
+
+
+@pytest.mark.parametrize("eta0", ["auto", 0.5])
+def test_a_stream_is_learned_as_blocks_are(tmp_path, eta0):
+    path = tmp_path / "rows.libsvm"
+    path.write_text(libsvm_text(500))
+    streamed = OnlineClassifier(eta0=eta0).fit_stream(path)
+    blocks = OnlineClassifier(eta0=eta0)
+    for X, y, w in steelyard.open(path):
+        blocks.partial_fit(X, y, classes=[-1.0, 1.0], sample_weight=w)
+    same_state(streamed.learner_, blocks.learner_)
+    assert streamed.progressive_loss_ == pytest.approx(blocks.progressive_loss_, rel=1e-12)
+    assert streamed.classes_.tolist() == [-1.0, 1.0]
+    assert streamed.n_features_in_ == 30
+
+
+def test_a_stream_of_targets_and_of_several_passes(tmp_path):
+    path = tmp_path / "rows.libsvm"
+    path.write_text(libsvm_text(300, classes=(0,)))
+    model = OnlineRegressor(eta0=0.5, passes=3).fit_stream(path)
+    assert len(model.pass_losses_) == 3
+    assert model.pass_losses_[2] < model.pass_losses_[0] == model.progressive_loss_
+
+
+def test_a_later_label_is_refused_by_its_line(tmp_path):
+    path = tmp_path / "rows.libsvm"
+    path.write_text("1 1:1\n-1 1:2\n2 1:3\n")
+    with pytest.raises(ValueError, match=r"rows.libsvm, line 3 has the label 2.*classes"):
+        OnlineClassifier().fit_stream(path, classes=[-1, 1])
+    model = OnlineClassifier()
+    with pytest.raises(ValueError, match="balanced"):
+        model.set_params(class_weight="balanced").fit_stream(path)
+    assert not hasattr(model, "learner_")
+
+
+def test_labels_that_are_text_come_as_text(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("size,kind\n1,cat\n2,dog\n3,cat\n")
+    source = steelyard.open(path, label="kind")
+    assert [y.tolist() for _, y, _ in source] == [["cat", "dog", "cat"]]
+    model = OnlineClassifier().fit_stream(steelyard.open(path, label="kind"))
+    assert model.classes_.tolist() == ["cat", "dog"]
+    other = tmp_path / "other.csv"
+    other.write_text("size\n1\n9\n")
+    rows = steelyard.open(other, schema=model.schema_, optional_label=True)
+    assert [model.predict(X).shape for X, _, _ in rows] == [(2,)]
+
+
+# ------------------------------------------------------------------------------------------------------------ the cache
+
+
+@pytest.mark.parametrize("eta0", ["auto", "0.5"])
+def test_a_cache_gives_the_same_model(tmp_path, vw_file, eta0):
+    cache = tmp_path / "rows.arrow"
+    shell("convert", vw_file, "-q", "AB", "--bits", 12, "--output", cache)
+    for name, file, more in (("a", vw_file, ["-q", "AB", "--bits", 12]), ("b", cache, [])):
+        shell("learn", file, *more, "--eta0", eta0, "--no-shuffle", "--model", tmp_path / name)
+    one, other = (steelyard.Learner.load(tmp_path / name) for name in "ab")
+    same_state(one, other)
+    assert one.notes == other.notes
+
+
+def test_a_cache_of_dense_rows_and_of_text_labels(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("a,b,kind,w\n1,2,x,1\n3,,y,2\n5,6,x,0.5\n")
+    source = steelyard.open(path, label="kind", weight="w")
+    write_cache(source, tmp_path / "rows.arrow")
+    cached = steelyard.open(tmp_path / "rows.arrow")
+    for (X, y, w), (X2, y2, w2) in zip(steelyard.open(path, label="kind", weight="w"), cached, strict=True):
+        np.testing.assert_array_equal(X.toarray(), X2.toarray())
+        assert y.tolist() == y2.tolist()
+        assert w.tolist() == w2.tolist()
+
+
+def test_a_damaged_cache_is_refused_or_the_same(tmp_path, vw_file):
+    cache = tmp_path / "rows.arrow"
+    write_cache(steelyard.open(vw_file, bits=10), cache)
+    whole = cache.read_bytes()
+    draw = random.Random(1)
+    for _ in range(60):
+        damaged = bytearray(whole)
+        damaged[draw.randrange(len(damaged))] ^= 1 << draw.randrange(8)
+        cache.write_bytes(damaged[: draw.choice([len(damaged), draw.randrange(len(damaged))])])
+        try:
+            OnlineClassifier(eta0=0.5).fit_stream(steelyard.open(cache, format="arrow"))
+        except (ValueError, OSError):
+            pass  # refused; what must not happen is a crash, or an error of another kind
+
+
+def test_a_cache_is_no_place_for_other_options(tmp_path, vw_file, capsys):
+    cache = tmp_path / "rows.arrow"
+    shell("convert", vw_file, "--bits", 12, "--output", cache)
+    shell("learn", cache, "--bits", 14, status=1)
+    assert "made with bits 12" in capsys.readouterr().err
+    shell("convert", vw_file, "--output", tmp_path / "rows.bin", status=2)
+    shell("convert", vw_file, "--output", vw_file, status=2)
+    assert vw_file.read_text() == vw_text(3000)
+
+
+# ------------------------------------------------------------------------------------------------------------ the shell
+
+
+def test_learn_evaluate_predict_inspect(tmp_path, vw_file, capsys):
+    model = tmp_path / "m"
+    shell("learn", vw_file, "-q", "AB", "--model", model, "--json")
+    learned = json.loads(capsys.readouterr().out)
+    shell("evaluate", model, vw_file, "--json")
+    evaluated = json.loads(capsys.readouterr().out)
+    assert learned["examples"] == evaluated["examples"] == 3000
+    assert learned["weighted_examples"] == evaluated["weighted_examples"]
+    assert set(evaluated) - {"calibration"} <= set(learned)
+    assert evaluated["average_loss"] < learned["average_loss"] < np.log(2.0)
+    shell("predict", model, vw_file, "--probabilities")
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3000
+    labels = np.array([line.split()[0] == "1" for line in vw_text(3000).splitlines()])
+    weight = np.array([float(line.split()[1]) for line in vw_text(3000).splitlines()])
+    right = (np.array(lines, dtype=float) > 0.5) == labels
+    assert evaluated["accuracy"] == pytest.approx(weight @ right / weight.sum())
+    shell("inspect", model, "--json", "--top", 3)
+    found = json.loads(capsys.readouterr().out)
+    assert found["rows"] == 3000
+    assert len(found["coefficients"]) == 3
+    assert all("^" in each["name"] for each in found["coefficients"] if each["name"])
+    shell("inspect", model)
+    assert "certificate" in capsys.readouterr().out
+
+
+def test_exit_status(tmp_path, capsys):
+    path = tmp_path / "rows.libsvm"
+    path.write_text("1 1:1\n-1 x\n")
+    shell("learn", path, status=1)
+    assert "rows.libsvm, line 2, column 4" in capsys.readouterr().err
+    shell("learn", path, "--bits", 99, status=2)
+    with pytest.raises(SystemExit) as stopped:
+        main(["learn"])
+    assert stopped.value.code == 2
+    path.write_text("a,b\n1,2\n")
+    shell("learn", path, status=1)
+    assert "--format csv --label" in capsys.readouterr().err
+
+
+def test_skipped_rows_are_counted(tmp_path, capsys):
+    path = tmp_path / "rows.libsvm"
+    path.write_text("1 1:1\n-1 x\n-1 1:2\n1 1:nan\n")
+    shell("learn", path, "--on-error", "skip", "--no-shuffle", "--json")
+    found = json.loads(capsys.readouterr().out)
+    assert (found["examples"], found["skipped"]) == (2, 2)
+
+
+def test_the_completion_is_a_script(capsys):
+    for name in ("bash", "zsh", "fish"):
+        shell("completion", name)
+        script = capsys.readouterr().out
+        assert "learn" in script
+        assert "interactions" in script
+    shell("completion", "bash")
+    subprocess.run(["bash", "-n"], input=capsys.readouterr().out, text=True, check=True)
+
+
+# ---------------------------------------------------------------------------------------------------------- checkpoints
+
+
+@pytest.mark.parametrize("options", [["--no-shuffle"], ["--passes", "2"], ["--no-shuffle", "--eta0", "0.5"]])
+@pytest.mark.parametrize("every", [1, 700, 10**9])
+def test_checkpoints_change_no_bit(tmp_path, vw_file, options, every):
+    if every == 1:
+        vw_file.write_text(vw_text(40))
+    common = ["learn", vw_file, "--bits", "10", *options]
+    shell(*common, "--model", tmp_path / "plain")
+    shell(*common, "--model", tmp_path / "kept", "--checkpoint", tmp_path / "c", "--every", every)
+    assert (tmp_path / "plain").read_bytes() == (tmp_path / "kept").read_bytes()
+    (tmp_path / "kept").unlink()
+    shell(*common, "--model", tmp_path / "kept", "--checkpoint", tmp_path / "c", "--every", every)
+    assert (tmp_path / "plain").read_bytes() == (tmp_path / "kept").read_bytes()
+
+
+def test_another_command_does_not_go_on(tmp_path, vw_file, capsys):
+    shell("learn", vw_file, "--no-shuffle", "--bits", "10", "--checkpoint", tmp_path / "c")
+    shell("learn", vw_file, "--no-shuffle", "--bits", "11", "--checkpoint", tmp_path / "c", status=2)
+    assert "bits" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", [signal.SIGKILL, signal.SIGINT])
+def test_killed_at_any_moment_it_goes_on(tmp_path, kind):
+    """A pipe is slow enough to be killed in the middle; the whole text again, and the same command goes on."""
+    text = vw_text(20_000).encode()
+    path = tmp_path / "rows.vw"
+    path.write_bytes(text)
+    common = ["learn", "-", "--format", "vw", "--bits", "10", "--no-shuffle", "--quiet"]
+    command = [sys.executable, "-m", "steelyard", *common, "--model", str(tmp_path / "m"), "--checkpoint"]
+    command += [str(tmp_path / "c"), "--every", "500"]
+    with path.open("rb") as file:
+        subprocess.run(
+            [sys.executable, "-m", "steelyard", *common, "--model", str(tmp_path / "plain")], stdin=file, check=True
+        )
+    draw = random.Random(0)
+    for _ in range(3):
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        assert process.stdin is not None
+        deadline = time.monotonic() + 60.0
+        try:
+            process.stdin.write(text[: draw.randrange(len(text))])
+            process.stdin.flush()
+            while not (tmp_path / "c").exists() and process.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.02)
+            time.sleep(draw.random() * 0.3)
+            os.kill(process.pid, kind)
+        except BrokenPipeError:
+            pass
+        finally:
+            process.wait()
+            with suppress(BrokenPipeError):
+                process.stdin.close()
+    with path.open("rb") as file:
+        subprocess.run(command, stdin=file, check=True)
+    assert (tmp_path / "plain").read_bytes() == (tmp_path / "m").read_bytes()
