@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import compileall
 import ctypes
 import inspect
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -19,7 +21,7 @@ import pytest
 from steelyard import cli
 from steelyard.compiled import call, door, everything, folder, machine, objects
 from steelyard.compiled.elf import undefined_symbols
-from steelyard.kernels import plan, signatures
+from steelyard.kernels import digest, plan, signatures
 from steelyard.losses import LOSSES
 
 TESTS = Path(__file__).parent
@@ -674,3 +676,103 @@ def test_an_array_that_says_otherwise_of_itself():
         way(*arguments)
         way(*expected)
         np.testing.assert_array_equal(arguments[-1], expected[-1])
+
+
+# ------------------------------------------------------------------------------- installations without source files
+
+
+@pytest.fixture(scope="module")
+def stripped(tmp_path_factory):
+    """The package as files of bytecode, and in an archive; with a wheel's record and a few objects, or without."""
+    top = tmp_path_factory.mktemp("stripped")
+    package = top / "bytecode" / "steelyard"
+    shutil.copytree(Path(door.__file__).parents[1], package, ignore=shutil.ignore_patterns("__pycache__", "objects"))
+    compileall.compile_dir(package, quiet=1, legacy=True)
+    for file in package.rglob("*.py"):
+        file.unlink()
+    bare = Path(shutil.make_archive(str(top / "bare"), "zip", package.parent))
+    shutil.copytree(package.parent, top / "recorded bytecode é")
+    package = top / "recorded bytecode é" / "steelyard"
+    (package / "kernels" / digest.RECORD).write_text(digest.source_digest())
+    target = machine.usable_targets()[-1]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(everything, "every_name", lambda: ["step-logistic", "evaluate", "hand_over"])
+        everything.compile_for(target, package / "compiled" / "objects", 1, lambda *_: None)
+    archive = Path(shutil.make_archive(str(top / "recorded"), "zip", package.parent))
+    return {"recorded": (package.parent, archive), "bare": (top / "bytecode", bare)}
+
+
+ASKED = STEP.replace('objects.PACKAGED = objects.PACKAGED / "none"\n', "") + REPORT
+SOURCES = "\nfrom steelyard.kernels.digest import source_digest; print(source_digest())"
+
+
+@pytest.mark.skipif(not machine.usable_targets(), reason="wheels for such machines carry no objects")
+@pytest.mark.parametrize("form", [0, 1], ids=["bytecode", "archive"])
+def test_without_sources_the_objects_of_the_wheel_are_used(stripped, tmp_path, form):
+    path = str(stripped["recorded"][form])
+    out, err = run(
+        ASKED + SOURCES + "\nassert 'numba' not in sys.modules", PYTHONPATH=path, STEELYARD_CACHE=str(tmp_path)
+    )
+    assert out.split()[1:] == [digest.source_digest()]
+    assert err == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not machine.usable_targets(), reason="wheels for such machines carry no objects")
+@pytest.mark.parametrize("form", [0, 1], ids=["bytecode", "archive"])
+def test_without_sources_and_without_a_record_it_is_compiled_and_kept(stripped, tmp_path, form):
+    path = str(stripped["bare"][form])
+    first = run(ASKED + SOURCES, PYTHONPATH=path, STEELYARD_CACHE=str(tmp_path))[0].split()
+    second = run(ASKED + SOURCES, PYTHONPATH=path, STEELYARD_CACHE=str(tmp_path))[0].split()
+    assert first[1:-1] == ["evaluate", "hand_over", "step-logistic"]
+    assert second == [first[0], first[-1]]
+    assert first[-1] != digest.source_digest()
+
+
+# --------------------------------------------------------------------------------------- others who hold a lock
+
+
+@pytest.mark.skipif(folder.fcntl is None, reason="needs locks on files")
+def test_a_process_that_was_stopped_is_not_waited_for(cache, tmp_path):
+    hurry = STEP.replace("print", "from steelyard.compiled import folder; folder.PATIENCE = 0.5; print", 1)
+    with folder.locked(cache, "step-logistic") as alone:
+        assert alone
+        out, err = run(hurry + REPORT, STEELYARD_CACHE=str(tmp_path))
+        assert out.split()[1:] == ["evaluate", "hand_over", "step-logistic"]
+        assert err.count("another process compiles step-logistic and does not come to an end") == 1
+    assert run(hurry + REPORT, STEELYARD_CACHE=str(tmp_path))[0].split() == out.split()[:1]
+
+
+USERS_FORK = """
+import os, sys, threading
+from numba.core.compiler_lock import global_compiler_lock
+from steelyard.compiled import door
+held, free = threading.Event(), threading.Event()
+def users_own():
+    with global_compiler_lock:  # as Numba does while it compiles
+        held.set()
+        free.wait()
+thread = threading.Thread(target=users_own)
+thread.start()
+held.wait()
+threading.Timer(0.5, free.set).start()
+child = os.fork()
+if child == 0:
+    door.get_kernel("evaluate")
+    os._exit(7)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+thread.join()
+assert not global_compiler_lock.is_locked()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_while_a_users_own_function_compiles(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", USERS_FORK],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "STEELYARD_CACHE": str(tmp_path)},
+        timeout=120,
+    )
+    assert done.stdout == "7\n", done.stderr
