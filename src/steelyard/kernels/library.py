@@ -11,7 +11,7 @@ from typing import Any
 
 from numba import types
 
-from steelyard.kernels import evaluate, full, handover, hashing, mixture, order, outputs, parse, settle, single
+from steelyard.kernels import evaluate, event, full, handover, hashing, mixture, order, outputs, parse, settle, single
 from steelyard.kernels.compile import (
     CONJUGATE_SIGNATURE,
     SCALAR_SIGNATURE,
@@ -53,6 +53,8 @@ _KERNELS: dict[str, Callable[..., Any]] = {
     "sort_keys": order.sort_keys,
     "evaluate": evaluate.evaluate,
     "conjugates": evaluate.conjugates,
+    "keep_event": event.keep_event,
+    "predict_event": event.predict_event,
     "hash_names": hashing.hash_names,
     "settle": settle.settle,
     "parse": parse.parse,
