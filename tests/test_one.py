@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import math
 import os
@@ -13,10 +14,10 @@ import warnings
 
 import numpy as np
 import pytest
-from oracle_hash import murmur3
 from scipy.sparse import csr_matrix
 from sklearn.exceptions import NotFittedError
 
+from oracle_hash import murmur3
 from steelyard import Learner, Mixture, OnlineClassifier, OnlineRegressor
 from steelyard.data.event import EventRow
 from steelyard.events import EventLearner
@@ -97,7 +98,7 @@ def test_events_give_the_model_of_blocks_to_the_bit(name):
         one.learn(x, label, w)
     for cuts in ([0, 120], [0, 7, 50, 120]):
         blocks = LEARNERS[name]()
-        for start, end in zip(cuts[:-1], cuts[1:], strict=True):
+        for start, end in itertools.pairwise(cuts):
             blocks.learn(X[start:end], y[start:end], weight[start:end])
         assert same(one.learner.state, blocks.state)
     expected = blocks.predict(X).reshape(120, -1)
@@ -177,9 +178,13 @@ def test_an_interrupt_leaves_no_trace(make):
 
 def test_divergence_is_said():
     one = EventLearner(Learner("squared", update="linearized", metric="scalar", schedule="constant", eta0=10.0), BITS)
-    with pytest.warns(RuntimeWarning, match="diverges"):
+
+    def learn_many():
         for i in range(400):
             one.learn({"a": 1e3}, float(i))
+
+    with pytest.warns(RuntimeWarning, match="diverges"):
+        learn_many()
 
 
 # ------------------------------------------------------------------------------------------------------ estimators

@@ -65,7 +65,8 @@ class EventLearner:
             return False
         outputs, length = learner.n_outputs, int(row.indptr[1])
         sizes = (1, 1, outputs, outputs)
-        y, weight, prediction, loss = buffers = [np.zeros(size) for size in sizes]
+        buffers: list[Any] = [np.zeros(size) for size in sizes]
+        y, weight, prediction, loss = buffers
         block = row.whole()
         name, given = learner._arguments(block, np.zeros(1, np.int64), y, weight, state, prediction, loss)
         row.indptr[1] = length

@@ -65,7 +65,8 @@ class EventRow:
         given = (self._hashes, self._given, slots, self._starts, np.zeros(1, np.int64), no_terms, self.bits)
         self._settle = bind_kernel("settle", (*given, *room, *ends, self.indices, self.values))
         self._packers = [(struct.Struct(f"{n}I").pack_into, struct.Struct(f"{n}d").pack_into) for n in range(size + 1)]
-        self._count = memoryview(self._starts)
+        starts: Any = self._starts
+        self._count = memoryview(starts)
 
     def read(self, x: Mapping[str, Any]) -> None:
         """Take in an event. Values that are not finite are left to who reads the row."""
