@@ -82,28 +82,29 @@ class EventRow:
         self._settle()
 
     def _read_each(self, x: Mapping[str, Any]) -> None:
-        names: list[str] = []
-        values: list[float] = []
+        names, hashes, values = self._names, [], []
         for name, value in x.items():
-            if value is None:
-                continue
-            if isinstance(value, str):
-                names.append(f"{name}={value}")
+            kind = type(value)
+            if kind is str or isinstance(value, str):
+                hashes.append(names[f"{name}={value}"])
                 values.append(1.0)
-                continue
-            try:
-                values.append(float(value))
-            except (TypeError, ValueError, OverflowError):
-                kind = type(value).__name__
-                raise ValueError(
-                    f"the feature {name!r} is {value!r}: values must be finite numbers, text, or None for one that is "
-                    f"not there, and not {kind}"
-                ) from None
-            names.append(name)
-        put_hashes, put_values = self._packers[len(names)]
+            elif value is not None:
+                hashes.append(names[name])
+                values.append(value if kind is float else self._number(name, value))
+        put_hashes, put_values = self._packers[len(hashes)]
         put_values(self._given, 0, *values)
-        put_hashes(self._hashes, 0, *[self._names[name] for name in names])
-        self._count[1] = len(names)
+        put_hashes(self._hashes, 0, *hashes)
+        self._count[1] = len(hashes)
+
+    @staticmethod
+    def _number(name: Any, value: Any) -> float:
+        try:
+            return float(value)
+        except (TypeError, ValueError, OverflowError):
+            raise ValueError(
+                f"the feature {name!r} is {value!r}: values must be finite numbers, text, or None for one that is not "
+                f"there, and not {type(value).__name__}"
+            ) from None
 
     def block(self) -> Block:
         """The row as a block of its own."""
