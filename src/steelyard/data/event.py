@@ -45,7 +45,7 @@ class EventRow:
     >>> row = EventRow(18)
     >>> row.read({"age": 41, "job": "clerk", "income": None})
     >>> row.block().indices, row.block().data
-    (array([ 84703, 163793], dtype=uint32), array([ 1., 41.]))
+    (array([ 31487, 165201], dtype=uint32), array([ 1., 41.]))
     """
 
     def __init__(self, bits: int) -> None:
