@@ -25,9 +25,9 @@ SOURCE = Path(steelyard.__file__).parent
 # From the top down: a module may import from its own floor and from those below it.
 FLOORS = [
     ["cli", "__main__"],
-    ["experiments", "distributed"],
+    ["experiments", "distributed", "river"],
     ["estimators"],
-    ["fitting", "streaming", "scores"],
+    ["fitting", "streaming", "scores", "events"],
     ["modelfile", "certificate", "paperbound", "comparator"],
     ["learner", "bank", "mixture"],
     ["ftrl"],

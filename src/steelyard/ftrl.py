@@ -134,6 +134,19 @@ class Ftrl(OnlineLearner):
         loss: Array,
         snapshot: Snapshot | Journal | None,
     ) -> int:
+        name, given = self._arguments(block, order, y, weight, state, prediction, loss)
+        return int(get_kernel(name, *block.types)(*given))
+
+    def _arguments(
+        self,
+        block: Block,
+        order: NDArray[np.int64],
+        y: Array,
+        weight: Array,
+        state: Any,
+        prediction: Array,
+        loss: Array,
+    ) -> tuple[str, tuple[Any, ...]]:
         step, parameters, _ = compiled_loss(self.loss)
         conjugate = 0 if self.regularizer.radius is None else compiled_conjugate(self.loss)
         params = np.tile(parameters, (self.n_outputs, 1))
@@ -145,9 +158,11 @@ class Ftrl(OnlineLearner):
         work = np.empty(room)
         config = self._config.copy()
         config[layout.DENSE] = block.dense
-        learn = get_kernel(self._kernel, *block.types)
         rows = (*block.arrays, order, y, weight)
-        return int(learn(step, conjugate, params, self._eta0, *rows, *state, config, work, prediction, loss))
+        return self._kernel, (step, conjugate, params, self._eta0, *rows, *state, config, work, prediction, loss)
+
+    def _changes_row_only(self, state: Any) -> bool:
+        return self.regularizer.radius is None and not self._full
 
     def _make_config(self) -> Array:
         """The options as the kernels take them; whether a block is dense is filled in for each."""

@@ -170,10 +170,33 @@ class Mixture(OnlineLearner):
         loss: Array,
         snapshot: Snapshot | Journal | None,
     ) -> int:
+        unit = self._label_unit(state, y, weight, order)
+        with np.errstate(over="ignore"):  # labels so far apart retire all experts, of which there is a warning
+            labels = y if unit == 1.0 else y / unit
+        name, given = self._arguments(block, order, labels, weight, state, prediction, loss, snapshot)
+        stopped = int(get_kernel(name, *block.types)(*given))
+        if unit != 1.0:
+            prediction *= unit
+            with np.errstate(over="ignore"):
+                loss *= self._loss_unit(state)
+        return stopped
+
+    def _arguments(
+        self,
+        block: Block,
+        order: NDArray[np.int64],
+        y: Array,
+        weight: Array,
+        state: Any,
+        prediction: Array,
+        loss: Array,
+        snapshot: Snapshot | Journal | None = None,
+    ) -> tuple[str, tuple[Any, ...]]:
+        """Labels, and what is predicted and lost, are in their unit."""
         step, parameters, _ = compiled_loss(self.loss)
         params = parameters.reshape(1, -1).copy()
         params[0, layout.RULE] = layout.IWA
-        unit = self._label_unit(state, y, weight, order)
+        unit = float(state.clocks[layout.LABEL_UNIT]) or 1.0
         own = self.loss.parameters_in(unit)
         if own:
             params[0, layout.OWN :] = own
@@ -193,22 +216,19 @@ class Mixture(OnlineLearner):
         config[layout.MIX_DELTA] = own[0] if self._labels == layout.CUT else 0.0
         config[layout.MIX_WIDTH], config[layout.MIX_RESIDENT] = self._record, resident
         config[layout.MIX_STRONG], config[layout.MIX_WEAK] = layout.second_priors(block.n_features)
-        learn = get_kernel("learn_mixture", *block.types)
-        with np.errstate(over="ignore"):  # labels so far apart retire all experts, of which there is a warning
-            labels = y if unit == 1.0 else y / unit
-        rows = (*block.arrays, order, labels, weight)
+        rows = (*block.arrays, order, y, weight)
         wide = state.table.view(np.float64)
         tables = (state.table, wide, state.sums, state.clocks, state.centered, state.dual, state.second)
         space = (np.empty(room, np.uint64), work, singles)
         journal = _NO_JOURNAL
         if isinstance(snapshot, Journal):
             journal = (snapshot.stamps, snapshot.records.reshape(-1), snapshot.features)
-        stopped = int(learn(step, params, *rows, *tables, config, RATES, _POWERS, *space, *journal, prediction, loss))
-        if unit != 1.0:
-            prediction *= unit
-            with np.errstate(over="ignore"):
-                loss *= self._loss_unit(state)
-        return stopped
+        constants = (config, RATES, _POWERS)
+        return "learn_mixture", (step, params, *rows, *tables, *constants, *space, *journal, prediction, loss)
+
+    def _changes_row_only(self, state: Any) -> bool:
+        known = self._labels == layout.PLAIN or state.clocks[layout.LABEL_UNIT] > 0.0
+        return bool(known and not state.second.size)
 
     @staticmethod
     def _resident(block: Block, state: MixtureState, order: NDArray[np.int64]) -> bool:

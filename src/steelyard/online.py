@@ -142,6 +142,24 @@ class OnlineLearner:
         """Learn the rows; returns the place in ``order`` where it had to stop, or -1."""
         raise NotImplementedError
 
+    def _arguments(
+        self,
+        block: Block,
+        order: NDArray[np.int64],
+        y: Array,
+        weight: Array,
+        state: Any,
+        prediction: Array,
+        loss: Array,
+    ) -> tuple[str, tuple[Any, ...]]:
+        """The kernel that learns the rows, by its name, and what it takes."""
+        raise NotImplementedError
+
+    def _changes_row_only(self, state: Any) -> bool:
+        """Whether a row changes nothing but records of its features, of centered ones and of the intercept, and sums:
+        one that is learned by itself can then be undone by ``kernels.event``."""
+        raise NotImplementedError
+
     def _check_results(self, state: Any, prediction: Array, order: NDArray[np.int64]) -> None:
         """Warn of what the rows have led to."""
 

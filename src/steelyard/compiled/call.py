@@ -14,7 +14,7 @@ import ctypes
 import struct
 import sys
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ from steelyard.kernels.signatures import Signature
 
 _Word = ctypes.c_int64
 _Enter = ctypes.CFUNCTYPE(_Word, ctypes.c_void_p)
+_Bound = ctypes.PYFUNCTYPE(_Word, ctypes.c_void_p)
 _HandOver = ctypes.PYFUNCTYPE(_Word, ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p)  # which keeps the lock
 _NEEDED = plan.C_CONTIGUOUS | plan.ALIGNED
 
@@ -136,6 +137,27 @@ def python_function(name: str, signature: Signature, address: int, hand_over: in
 
     call.plan = words  # type: ignore[attr-defined]  # kept alive: compiled code reads it
     call.__name__ = name
+    return call
+
+
+def bound_function(name: str, signature: Signature, address: int, given: tuple[Any, ...]) -> Callable[[], int]:
+    """The kernel with arguments that stay the same arrays, read once: a call takes a fraction of a microsecond.
+
+    The interpreter's lock is kept. Where the kernel failed, what is returned is below -1.
+    """
+    arguments = [_argument(word) for word in signature.arguments]
+    words = np.zeros(plan.WORDS * len(given), np.int64)
+    for i, (wanted, value) in enumerate(zip(arguments, given, strict=True)):
+        row = words[plan.WORDS * i : plan.WORDS * (i + 1)]
+        if wanted.dtype is None:
+            row[0] = _checked_number(name, i, value)
+            continue
+        _check(name, i, wanted, value)
+        if not value.flags.aligned:
+            raise TypeError(f"{name}: argument {i} must be aligned")
+        row[0], row[1 : 1 + value.ndim] = value.ctypes.data, value.shape
+    call = partial(_Bound(address), words.ctypes.data)
+    call.kept = (words, given)  # type: ignore[attr-defined]  # compiled code reads them
     return call
 
 

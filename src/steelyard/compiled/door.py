@@ -13,14 +13,15 @@ import os
 import sys
 import threading
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from steelyard.compiled import folder, objects
-from steelyard.compiled.call import python_function
+from steelyard.compiled.call import bound_function, python_function
 from steelyard.compiled.machine import settings_are_known
 from steelyard.kernels.layout import OWN
 from steelyard.kernels.signatures import HAND_OVER, signature, variant
@@ -56,6 +57,18 @@ def get_kernel(name: str, data: str = "f8", indices: str = "u4") -> Any:
     from steelyard.kernels.library import numba_kernel
 
     return numba_kernel(chosen, _numba_folder())
+
+
+def bind_kernel(name: str, given: tuple[Any, ...], data: str = "f8", indices: str = "u4") -> Callable[[], Any]:
+    """The kernel with its arguments, arrays that stay where they are: to be called again and again with others in them.
+
+    A result below -1 is a failure inside, and nothing can be said of what was done.
+    """
+    chosen = variant(name, data, indices)
+    address = None if _through_numba() else _address(chosen)
+    if address is not None:
+        return bound_function(chosen, signature(chosen), address, given)
+    return partial(get_kernel(name, data, indices), *given)
 
 
 def get_parser() -> Any:

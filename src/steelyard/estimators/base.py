@@ -16,13 +16,14 @@ from sklearn.utils.validation import _check_feature_names, _check_n_features, _c
 from steelyard.data.block import as_block
 from steelyard.data.columns import TEXT, Columns
 from steelyard.data.frame import frame_kinds, frame_rows, is_frame
+from steelyard.estimators.events import EventEstimator
 from steelyard.fitting import learn_passes, new_learner, pass_seeds
 from steelyard.losses import Array, Loss
 from steelyard.mixture import Mixture
 from steelyard.online import OnlineLearner, Progress
 
 
-class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
+class OnlineEstimator(EventEstimator, BaseEstimator):  # type: ignore[misc]
     """What the classifier and the regressor share: parameters, passes, and a fit that fails without a trace."""
 
     learner_: OnlineLearner
@@ -92,6 +93,9 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _validate(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
         """scikit-learn's checks, but the one for finite features: the learner makes it, and names the row."""
+        if reset:
+            self._events = self._targets = None
+        self._refuse_one_class_so_far()
         checks = {} if isinstance(y, str) else self._label_checks
         if checks.get("y_numeric"):
             values: Any = np.ravel(y) if np.asarray(y).dtype.kind in "OUS" else []

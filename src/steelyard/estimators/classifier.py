@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from steelyard.data.block import as_block
 from steelyard.data.checks import DataError, check_weights
 from steelyard.estimators.base import OnlineEstimator, refuse_no_weight
+from steelyard.estimators.events import ClassifierEvents
 from steelyard.estimators.streams import learn_source
 from steelyard.fitting import check_classifies
 from steelyard.losses import Array, Loss, get_loss
@@ -47,7 +48,7 @@ def _is_probabilistic(estimator: Any) -> bool:
     return True
 
 
-class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
+class OnlineClassifier(ClassifierMixin, ClassifierEvents, OnlineEstimator):  # type: ignore[misc]
     """Linear classifier that learns online, with exact importance weights.
 
     Several classes are learned one-vs-rest, in one pass over the data.

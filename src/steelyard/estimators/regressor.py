@@ -13,13 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 from steelyard.data.block import as_block
 from steelyard.data.checks import check_labels, check_weights
 from steelyard.estimators.base import OnlineEstimator, refuse_no_weight
+from steelyard.estimators.events import RegressorEvents
 from steelyard.estimators.streams import learn_source
 from steelyard.fitting import check_regresses
 from steelyard.losses import Array, Loss, get_loss
 from steelyard.online import OnlineLearner, Progress
 
 
-class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
+class OnlineRegressor(RegressorMixin, RegressorEvents, OnlineEstimator):  # type: ignore[misc]
     """Linear regression that learns online, with exact importance weights.
 
     Parameters

@@ -29,6 +29,7 @@ def learn_source(
     if not isinstance(source, Source):
         source = open_source(source)
     passes = len(model._pass_seeds())
+    model._events = model._targets = model.columns_ = None
     job = Run(
         source,
         lambda goal: model._new_learner(goal.n_outputs),

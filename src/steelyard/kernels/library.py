@@ -13,6 +13,7 @@ from numba import types
 
 from steelyard.kernels import (
     evaluate,
+    event,
     full,
     handover,
     hashing,
@@ -66,6 +67,8 @@ _KERNELS: dict[str, Callable[..., Any]] = {
     "sort_keys": order.sort_keys,
     "evaluate": evaluate.evaluate,
     "conjugates": evaluate.conjugates,
+    "keep_event": event.keep_event,
+    "predict_event": event.predict_event,
     "hash_names": hashing.hash_names,
     "settle": settle.settle,
     "parse": parse.parse,

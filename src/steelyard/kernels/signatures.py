@@ -55,6 +55,19 @@ KERNELS: dict[str, Signature] = {
     "sort_keys": Signature(("u8[]", "i8[]", "u8[]", "i8[]", "i8[,]")),
     "evaluate": Signature(("i8", _MATRIX, _REALS, _REALS, _REALS, _VECTOR)),
     "conjugates": Signature(("i8", _VECTOR, _REALS, _REALS, _VECTOR)),
+    "keep_event": Signature(
+        (
+            *("const u4[]", _UNSIGNED, _VECTOR, "u8", _VECTOR, "u8"),  # the row, table and dual
+            *(_VECTOR, _VECTOR, "u8[]", "u8", _VECTOR, "b1"),
+        ),
+        returns=True,
+    ),
+    "predict_event": Signature(
+        (
+            *(_REALS, "const u4[]", _UNSIGNED, "const f4[]", _REALS, _MATRIX, _REALS),  # the row, and up to clocks
+            *(_UNSIGNED, "i8", "i8", "u8", _REALS, _VECTOR, _VECTOR),
+        ),
+    ),
     "hash_names": Signature(("const u1[]", _PLACES, "const u4[]", "u4[]")),
     "settle": Signature(
         (
