@@ -438,7 +438,7 @@ def test_certify_takes_files_and_the_guard(tmp_path, capsys):
     (tmp_path / "mine").write_text("".join(lines))
     assert cli.main(["certify", str(tmp_path / "mine"), "--guard", "--loss", "hinge", "--schedule", "power"]) == 0
     assert "mine: hinge loss" in capsys.readouterr().out
-    assert cli.main(["certify", "nothing"]) == 2
+    assert cli.main(["certify", "nothing"]) == 1
     assert "unknown data set 'nothing'" in capsys.readouterr().err
 
 

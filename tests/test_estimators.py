@@ -430,10 +430,9 @@ def test_weights_of_any_scale_are_learned_alike(cancer):
     assert losses[1] == pytest.approx(losses[0], rel=0.05)
 
 
-def test_text_columns_are_refused_with_advice():
-    frame = pd.DataFrame({"a": ["x", "y", "x"], "b": [1.0, 2.0, 3.0]})
+def test_text_in_arrays_is_refused_with_advice():
     with pytest.raises(ValueError, match="Encode text columns first"):
-        OnlineClassifier().fit(frame, [0, 1, 0])
+        OnlineClassifier().fit(np.array([["x", 1.0], ["y", 2.0], ["x", 3.0]], dtype=object), [0, 1, 0])
 
 
 # ------------------------------------------------------------------------------------------- in a notebook

@@ -702,13 +702,14 @@ def test_mistakes_at_the_shell(libsvm, capsys, monkeypatch):
         (["learn", str(libsvm / "many"), "--task", "classification"], "too many different labels"),
         (["learn", data, "--eta0", "fast"], "--eta0 must be auto or a number, got 'fast'"),
         (["learn", data, "--loss", "log"], "unknown loss 'log'"),
-        (["learn", data, "--model", data], "is there, and is not a model: it would be lost"),
+        (["learn", data, "--model", data], "is there, and is not what this command writes: it would be lost"),
         (["predict", data, data], "not a Steelyard model file"),
         (["learn", str(libsvm / "nan")], "nan, line 62, column 7, index 2 has the value nan: features must be finite"),
         (["learn", str(libsvm / "nan"), "--no-shuffle"], "nan, line 62, column 7, index 2 has the value nan"),
         (["predict", str(libsvm / "model"), str(libsvm / "nan")], "nan, line 62, column 7, index 2 has the value nan"),
     ]:
-        assert cli.main(arguments) == 2
+        usage = {"--passes", "--eta0", "--loss", "--model"} & set(arguments)  # else it is the data's fault
+        assert cli.main(arguments) == (2 if usage else 1)
         assert message in capsys.readouterr().err
 
 

@@ -215,7 +215,7 @@ def test_the_shell_shows_a_sentence_for_a_bad_model(tmp_path, capsys):
     content = (tmp_path / "m").read_bytes()
     for damaged in (b"", content[:300], content[:-50], content[:900] + b"?" + content[901:]):
         (tmp_path / "m").write_bytes(damaged)
-        assert cli.main(["predict", str(tmp_path / "m"), str(tmp_path / "data")]) == 2
+        assert cli.main(["predict", str(tmp_path / "m"), str(tmp_path / "data")]) == 1
         out, err = capsys.readouterr()
         assert out == ""
         assert str(tmp_path / "m") in err
@@ -275,7 +275,7 @@ def test_notes_that_are_no_classes_are_refused(tmp_path, capsys, classes):
     learner.notes = {"classes": classes}
     learner.save(tmp_path / "m")
     (tmp_path / "data").write_text("1 1:1\n")
-    assert cli.main(["predict", str(tmp_path / "m"), str(tmp_path / "data")]) == 2
+    assert cli.main(["predict", str(tmp_path / "m"), str(tmp_path / "data")]) == 1
     assert "is not a list of 2 labels" in capsys.readouterr().err
 
 

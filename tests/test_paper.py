@@ -228,7 +228,7 @@ def test_fetching(site, tmp_path, monkeypatch, capsys):
     # and the command says what was checked
     monkeypatch.setattr(datasets.fetch, "__kwdefaults__", {"site": site, "force": False})
     command = ["data", "fetch", "mpg_scale", "--data", str(tmp_path / "new")]
-    assert cli.main(command) == 2
+    assert cli.main(command) == 1
     assert right in capsys.readouterr().err
     for known, more, said in (
         ("0" * 64, ["--force"], "its hash was not asked for"),
@@ -453,7 +453,7 @@ def test_a_refused_run_leaves_no_folder(tmp_path, capsys):
         ([one_label], "has one label only, 3"),
         ([str(tmp_path / "empty")], "no rows"),
     ]:
-        assert cli.main(["paper", "--sets", *sets, "--jobs", "1", "--output", str(tmp_path / "o")]) == 2
+        assert cli.main(["paper", "--sets", *sets, "--jobs", "1", "--output", str(tmp_path / "o")]) == 1
         assert message in capsys.readouterr().err
         assert not (tmp_path / "o").exists()
 
@@ -532,9 +532,9 @@ def test_the_command_line_is_kind(capsys, tmp_path):
     listing = capsys.readouterr().out
     assert "breast_cancer" in listing
     assert "w8a" in listing
-    assert cli.main(["paper", "--sets", "a9a", "--data", str(tmp_path), "--output", str(tmp_path / "o")]) == 2
+    assert cli.main(["paper", "--sets", "a9a", "--data", str(tmp_path), "--output", str(tmp_path / "o")]) == 1
     assert "steelyard data fetch a9a" in capsys.readouterr().err
-    assert cli.main(["paper", "--sets", "nothing", "--output", str(tmp_path / "o")]) == 2
+    assert cli.main(["paper", "--sets", "nothing", "--output", str(tmp_path / "o")]) == 1
     assert "unknown data set 'nothing'" in capsys.readouterr().err
     assert cli.main(["paper", "--rates", "1", "--output", str(tmp_path / "o")]) == 2
 

@@ -253,7 +253,9 @@ class Run:
         self.columns = 0
         """How many there are, as far as the rows went."""
         self.rows: int | None = None
-        """Of one pass, once they are counted."""
+        """Of one pass, once they are counted: where rows are shuffled, one of weight 2 is visited twice."""
+        self.examples: int | None = None
+        """Rows of the data that are learned, where that is not what is counted."""
         self.position = Position()
         """How far the learner has come."""
         self.busy = False
@@ -359,7 +361,7 @@ class Run:
         ready = self.feed.ready(self._all)
         self._all = None
         ready = ready._replace(block=inspected(ready.block))
-        self.columns = ready.block.n_features
+        self.columns, self.examples = ready.block.n_features, ready.y.size
         groups = group_equal_rows(ready.block, ready.y, ready.weight)
         for number in range(start.passes, self.passes):
             order, weight = shuffled_visits(groups, ready.y.size, self._seeds[number])

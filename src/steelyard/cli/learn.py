@@ -64,7 +64,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--quiet", action="store_true", help="say nothing but what is wrong")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of sentences")
-    parser.set_defaults(run=run, interrupted="nothing was written")
+    parser.set_defaults(run=run, interrupted="nothing was learned, and no model was written")
 
 
 def _add_learner_options(group: Any) -> None:

@@ -144,6 +144,10 @@ class LearnReport:
         if not self._options.quiet:
             self._print(learner)
 
+    @property
+    def _examples(self) -> int:
+        return self._scores.rows if self._job.examples is None else self._job.examples
+
     def _as_dict(self, learner: OnlineLearner) -> dict[str, Any]:
         goal, source = self._job.goal, self._job.source
         found = {
@@ -151,6 +155,7 @@ class LearnReport:
             "classes": None if goal.classes is None else goal.classes.tolist(),
             "features": learner.n_features,
             **self._scores.as_dict(),
+            "examples": self._examples,
             "passes": len(self._passes),
             "pass_losses": [each.average for each in self._passes],
             "unlabelled": self._job.feed.unlabelled,
@@ -166,7 +171,9 @@ class LearnReport:
 
     def _print(self, learner: OnlineLearner) -> None:
         goal, scores, source = self._job.goal, self._scores, self._job.source
-        print(f"{source.name}: {goal.task}, {scores.rows} rows, {learner.n_features} features, {goal.loss.name} loss")
+        print(
+            f"{source.name}: {goal.task}, {self._examples} rows, {learner.n_features} features, {goal.loss.name} loss"
+        )
         if self._options.task is None and goal.task == "regression":
             print("(real targets; if its labels are classes, say --task classification)")
         if learner.n_outputs > 1:
