@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # A folder of LIBSVM files for `make quality` and `make scores`; without one they run on the sets inside scikit-learn.
 DATA ?=
 
-.PHONY: paper test bench quality scores wheel clean
+.PHONY: paper test docs bench quality scores wheel clean
 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
@@ -19,6 +19,10 @@ $(VENV)/ready: $(VENV)/ready-paper
 	$(PIP) -e '.[dev]'
 	touch $@
 
+$(VENV)/ready-docs: $(VENV)/ready-paper
+	$(PIP) -e '.[docs]'
+	touch $@
+
 paper: $(VENV)/ready-paper
 	$(BIN)/steelyard paper --output paper
 
@@ -27,6 +31,11 @@ test: $(VENV)/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n auto
+
+# The site, in docs/_build/html: warnings are errors, examples run, links are checked.
+docs: $(VENV)/ready-docs
+	$(BIN)/python -m sphinx -b html -W --keep-going -q docs docs/_build/html
+	$(BIN)/python docs/_ext/check_links.py docs/_build/html
 
 bench: $(VENV)/ready
 	$(BIN)/python benchmarks/speed.py
@@ -51,4 +60,4 @@ wheel: $(VENV)/ready-paper
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 
 clean:
-	rm -rf $(VENV) $(OBJECTS) dist paper quality scores
+	rm -rf $(VENV) $(OBJECTS) dist paper quality scores docs/_build docs/generated
