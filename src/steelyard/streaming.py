@@ -79,6 +79,13 @@ def decide_goal(
     return Goal(task, chosen, named)
 
 
+def _refuse_nan_labels(source: Source, rows: Rows) -> None:
+    bad = np.flatnonzero(np.isnan(rows.y))
+    if bad.size:
+        with told_of(source, rows.before):
+            raise DataError("label", int(bad[0]), None, float("nan"), "not finite")
+
+
 def _labels(source: Source, first: Iterable[Rows]) -> NDArray[Any]:
     """The different labels of some rows, in order."""
     each = [np.unique(rows.y[~np.isnan(rows.y)]) for rows in first]
@@ -282,6 +289,9 @@ class Run:
                 if size >= _FIRST:
                     break
             self._first = chain(first, blocks)
+        if not self._skip and not self.source.labels_may_lack:
+            for rows in first:
+                _refuse_nan_labels(self.source, rows)
         self.goal = decide_goal(self.source, first, whole=self.shuffle, **self._goal_options)
         self.feed = Feed(self.source, self.goal, skip=self._skip, factors=self._factors(self.goal))
         self.learner = self._new_learner(self.goal)
@@ -337,13 +347,27 @@ class Run:
         try:
             block = self._widened(block)
             with told_of(self.source, before, kept):
-                trace = self.learner.learn_block(block, y, weight, order, keep=False)
+                try:
+                    trace = self.learner.learn_block(block, y, weight, order, keep=False)
+                except MemoryError as error:
+                    raise MemoryError(f"{error}; {self._suspect(block, before)}") from None
             step = Step(trace, y if order is None else y[order], position)
             self.position = position
             self.on_step(step)
             return step
         finally:
             self.busy = False
+
+    def _suspect(self, block: Block, before: int) -> str:
+        """Where the largest index is, which asks for a table that is too large."""
+        if block.dense or not block.indices.size:
+            return f"{self.source.name} has {block.n_features} columns"
+        at = int(block.indices[: int(block.indptr[-1])].argmax())
+        row = int(np.searchsorted(block.indptr, at, side="right")) - 1
+        return (
+            f"{self.source.name} has {block.n_features} columns: is its largest index, in "
+            f"{self.source.place(before + row)}, a mistake? Indices can be hashed into fewer, with --bits (bits=)"
+        )
 
     def _widened(self, block: Block) -> Block:
         """The block with the learner's columns, which become twice as many if there are too few."""
