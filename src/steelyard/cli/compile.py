@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from steelyard.cli.common import check_least
+from steelyard.cli.common import UsageError, check_least
 
 
 def add_parser(commands: Any) -> None:
@@ -34,9 +34,9 @@ def run(options: argparse.Namespace) -> int:
     check_least(options, jobs=1)
     known = {target.name: target for target in wheel_targets()}
     if options.target and not options.output:
-        raise ValueError("--target needs --output")
+        raise UsageError("--target needs --output")
     if set(options.target or ()) - set(known):
-        raise ValueError(f"--target must be one of {', '.join(known)}")
+        raise UsageError(f"--target must be one of {', '.join(known)}")
     start = time.monotonic()
     if not options.output:
         count = everything.compile_here(options.jobs, _report)
