@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steelyard.experiments.sweep import SweepResult
 from steelyard.losses import Array
@@ -36,7 +37,7 @@ def good_rates(result: SweepResult, update: str, tolerance: float) -> tuple[floa
     return _around_best(result, mean <= mean.min() * (1.0 + tolerance), int(mean.argmin()))
 
 
-def _around_best(result: SweepResult, good: Array, best: int) -> tuple[float, float]:
+def _around_best(result: SweepResult, good: NDArray[np.bool_], best: int) -> tuple[float, float]:
     """The ends of the range of rates that are all good, and the best one among them."""
     low = high = best
     while low > 0 and good[low - 1]:

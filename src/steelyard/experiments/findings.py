@@ -111,7 +111,8 @@ def improves(result: SweepResult) -> Finding:
     if not iwa[-1] < plain[-1]:
         reasons.append("at the largest rate IWA does not lose less")
     last = f"{'infinite' if np.isinf(plain[-1]) else f'{plain[-1]:.4g}'}"
-    measured = f"best: IWA {iwa.min():.4g}, linearized {plain.min():.4g}; at the largest rate: {iwa[-1]:.4g}, {last}"
+    at_best, at_last = f"IWA {iwa.min():.4g}, linearized {plain.min():.4g}", f"IWA {iwa[-1]:.4g}, linearized {last}"
+    measured = f"at the best rate: {at_best}; at the largest: {at_last}"
     return Finding(not reasons, measured, "; ".join(reasons))
 
 
@@ -125,7 +126,7 @@ def close(result: SweepResult) -> Finding:
         reasons.append(f"for large rates IWA's loss is {side} the proximal one's: {iwa}, against {proximal}")
     if near >= plain:
         reasons.append("the linearized update is as close: closeness says little here")
-    return Finding(not reasons, f"IWA {_percent(near)}, linearized {_percent(plain)}", "; ".join(reasons))
+    return Finding(not reasons, f"off by: IWA {_percent(near)}, linearized {_percent(plain)}", "; ".join(reasons))
 
 
 def stable(result: SweepResult) -> Finding:

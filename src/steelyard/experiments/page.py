@@ -7,7 +7,7 @@ import html
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from steelyard.experiments import pagestyle, paper, tables
+from steelyard.experiments import formulas, pagestyle, paper, tables
 from steelyard.experiments.claims import NOT_MEASURED, Claim
 from steelyard.experiments.curves import NAMES, changes, curve
 from steelyard.experiments.findings import rate
@@ -24,18 +24,19 @@ _SWEEP = (
 CAPTIONS = {
     "figure1": f"Averaged squared loss against the initial learning rate η₀, as in the paper's figure 1. {_SWEEP}",
     "figure2": f"Averaged logistic loss against the initial learning rate η₀, as in the paper's figure 2. {_SWEEP}",
-    "figure3": "How many decades of η₀ around an update's best rate are good, against what good means: a loss above the "
-    "update's own best by at most so much. The dotted lines are the two meanings of table 2.",
+    "figure3": "How many decades of η₀ around an update's best rate are good, against what good means: a loss above "
+    "the update's own best by at most so much. The dotted lines are the two meanings of table 2.",
     "figure4": "The same as figures 1 and 2 with another λ_t, the alternative above.",
-    "figure5": "One example, one step, from a prediction of 0. The dots are plain gradient descent on the same example "
-    "cut into 10,000 pieces: IWA lies on them, whatever the weight. The linearized update overshoots, aProx stops where "
-    "the tangent reaches zero, and the proximal step stays short of the flow.",
-    "figure6": "A pass in which one example in fifty has weight h. Lines are means over five shuffles, bars reach from "
-    "the smallest to the largest, and losses are cut at 10; the five stand beside one another at each of nine weights. "
+    "figure5": "One example, one step, from a prediction of 0. The dots are plain gradient descent on the same "
+    "example cut into 10,000 pieces: IWA lies on them, whatever the weight. The linearized update overshoots, aProx "
+    "stops where the tangent reaches zero, and the proximal step stays short of the flow.",
+    "figure6": "A pass in which one example in fifty has weight h. Lines are means over five shuffles, bars reach "
+    "from the smallest to the largest, and losses are cut at 10; the five stand beside one another at each of nine weights. "
     "The linearized update and scikit-learn's SGD are the same rule.",
     "figure7": "How well IWA approximates the proximal step of the logistic loss: the ratio is 1 for short steps, and "
     "grows slowly.",
 }
+_LAM = formulas.inline(formulas.LAM)
 _LEGEND = {"figure1": True, "figure2": True, "figure3": False, "figure4": True}
 """Figures with the updates' common legend, and whether the best constant prediction is in it."""
 
@@ -45,6 +46,12 @@ def summary(claims: Sequence[Claim]) -> str:
     held = sum(claim.holds for claim in claims)
     some = sum(bool(claim.held) and not claim.holds for claim in claims)
     return f"{held} of {len(claims)} claims hold on every data set, {some} on some, {len(claims) - held - some} on none"
+
+
+def typeset(text: str) -> str:
+    """A sentence for the page: λ_t as a formula, and what stands between backquotes as code."""
+    pieces = html.escape(text).replace("λ_t", _LAM).split("`")
+    return "".join(f"<code>{piece}</code>" if i % 2 else piece for i, piece in enumerate(pieces))
 
 
 def make(run: Run, by_schedule: dict[str, list[Claim]], panels: dict[str, list[tuple[str, str]]]) -> str:
@@ -69,7 +76,7 @@ def make(run: Run, by_schedule: dict[str, list[Claim]], panels: dict[str, list[t
         '<h2 id="limits">Where IWA is not the best</h2>',
         _limits(run),
         tables.largest_rate(run.results, run.facts),
-        '<h2 id="lambda">How it depends on λ_t</h2>',
+        '<h2 id="lambda">How it depends on ' + _LAM + "</h2>",
         reading(run),
         *([tables.schedules(by_schedule, _shuffles(run))] if run.readings else []),
         numbered.get("figure4", ""),
@@ -107,7 +114,7 @@ def _opening(run: Run, claims: list[Claim]) -> str:
         "figures": "Figures",
         "claims": "Claims",
         "limits": "Where IWA is not the best",
-        "lambda": "λ_t",
+        "lambda": f"How it depends on {_LAM}",
         "numbers": "Numbers",
         "protocol": "Protocol and symbols",
         "again": "Run it again",
@@ -130,9 +137,9 @@ def _names(names: Sequence[str]) -> str:
 
 
 def _sources(run: Run) -> str:
-    kinds = {
-        kind: [name for name, f in run.facts.items() if f.kind == kind] for kind in ("scikit-learn", "LIBSVM", "file")
-    }
+    kinds: dict[str, list[str]] = {"scikit-learn": [], "LIBSVM": [], "file": []}
+    for name, facts in run.facts.items():
+        kinds[facts.kind].append(name)
     said = [
         "<p>The paper took its data sets from the LIBSVM site, and its text does not name them.",
     ]
@@ -162,7 +169,7 @@ def _figure(name: str, shown: list[tuple[str, str]]) -> str:
     files += f' · <a href="{source}.csv">numbers</a>' if source else ""
     return (
         f'<figure id="{name}">{legend}<div class="panels{kind}">{images}</div>'
-        f"<figcaption><b>Figure {name[-1]}.</b> {html.escape(CAPTIONS[name])} {files}</figcaption></figure>"
+        f"<figcaption><b>Figure {name[-1]}.</b> {typeset(CAPTIONS[name])} {files}</figcaption></figure>"
     )
 
 
@@ -172,7 +179,7 @@ def _base64(svg: str) -> str:
 
 def _not_measured() -> str:
     items = "".join(
-        f"<li><q>{html.escape(sentence)}</q> <span class=soft>({html.escape(place)})</span> {html.escape(why)}</li>"
+        f"<li><q>{html.escape(sentence)}</q> <span class=soft>({html.escape(place)})</span> {typeset(why)}</li>"
         for sentence, (place, why) in NOT_MEASURED.items()
     )
     return f"<h3>Sentences that are not measured, and why</h3><ul>{items}</ul>"
@@ -193,7 +200,8 @@ def _limits(run: Run) -> str:
         if useless
         else f"On every data set IWA's loss there is below {100 * tables.NO_BETTER:.0f} % of the best constant "
         "prediction's.",
-        f"At the smallest rate, η₀ = {rate(run.settings.rates[0])}, all updates are the same to {100 * apart:.2g} %.",
+        f"At the smallest rate, η₀ = {rate(run.settings.rates[0])}, the losses of all updates differ from IWA's by at "
+        f"most {100 * max(apart, 1e-4):.2g} %.",
     ]
     return "".join(f"<p>{html.escape(sentence)}</p>" for sentence in said)
 

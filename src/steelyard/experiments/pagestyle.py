@@ -40,7 +40,8 @@ td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; padding-righ
 .fail { color: var(--bad); font-weight: 650; } .best { color: var(--accent); font-weight: 650; }
 b.said { font-weight: 650; } q { quotes: "“" "”"; }
 table.claims { width: 100%; table-layout: fixed; } .claims th:nth-child(1) { width: 42%; }
-.claims th:nth-child(2) { width: 7rem; } .claims p { margin: 0 0 0.35rem; } .claims td { padding: 0.8rem 1.2rem 0.8rem 0; }
+.claims th:nth-child(2) { width: 7rem; } .claims p { margin: 0 0 0.35rem; }
+.claims td { padding: 0.8rem 1.2rem 0.8rem 0; }
 .claims ul { list-style: none; margin: 0; padding: 0; } .claims li { margin-bottom: 0.45rem; }
 .formula { overflow-x: auto; margin: 0.7rem 0; } .formula math { text-align: left; } math { font-size: 1.06em; }
 @media (max-width: 700px) {
@@ -75,17 +76,18 @@ _SHAPES = {
     "iwa": '<path d="M18 2l4.6 8h-9.2z"/>',
     "proximal": '<path d="M18 2l5 5-5 5-5-5z"/>',
 }
+_STROKE = 'stroke-width="2"'
+_STROKES = {
+    "aprox": 'stroke-width="2" stroke-dasharray="6 3"',
+    "proximal": 'stroke-width="5" stroke-opacity="0.6"',
+}
 
 
 def key(names: dict[str, str], constant: bool) -> str:
     """The legend of all sweeps, in the page's own text."""
     entries = []
     for update, name in names.items():
-        width, dash = (
-            ("5", "") if update == "proximal" else ("2", ' stroke-dasharray="6 3"' if update == "aprox" else "")
-        )
-        fade = ' stroke-opacity="0.6"' if update == "proximal" else ""
-        line = f'<path d="M0 7h36" stroke="var(--{update})" stroke-width="{width}"{dash}{fade}/>'
+        line = f'<path d="M0 7h36" stroke="var(--{update})" {_STROKES.get(update, _STROKE)}/>'
         entries.append((f'{line}<g fill="var(--{update})">{_SHAPES.get(update, "")}</g>', name))
     if constant:
         line = '<path d="M0 7h36" stroke="var(--ink)" stroke-dasharray="1.5 3"/>'

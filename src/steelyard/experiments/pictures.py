@@ -1,20 +1,22 @@
-"""Three figures that the paper has no room for: one example, a weighted stream, and IWA's step over the proximal one."""
+"""Three figures that the paper has no room for: one example, a weighted stream, the IWA over the proximal step."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from steelyard.experiments.plots import COLORS, INK, NAMES, Figure, draw_line, style
+from steelyard.experiments.plots import COLORS, INK, NAMES, draw_line, new_figure, style
 from steelyard.losses import Array
 from steelyard.updates import UPDATES, step
 
 _LABELS = {"squared": 3.0, "logistic": 1.0}
 
 
-def figure_one_example(losses: tuple[str, ...] = ("squared", "logistic")) -> Figure:
+def figure_one_example(losses: tuple[str, ...] = ("squared", "logistic")) -> Any:
     """Where one example of weight h sends the prediction."""
     with style():
-        figure = Figure(figsize=(4.6 * len(losses), 3.7), layout="constrained")
+        figure = new_figure((4.6 * len(losses), 3.7))
         for ax, loss in zip(figure.subplots(1, len(losses), squeeze=False).ravel(), losses, strict=True):
             weights, label = np.logspace(-2, 3, 200), _LABELS[loss]
             ax.axhline(label, color=INK, lw=0.9, ls=":", label="the label")
@@ -42,7 +44,7 @@ def _seen_often(loss: str, y: float, h: float, pieces: int = 10_000) -> float:
     return p
 
 
-def figure_weighted_stream(weights: Array, losses: dict[str, Array]) -> Figure:
+def figure_weighted_stream(weights: Array, losses: dict[str, Array]) -> Any:
     """Final loss against the weight of a few heavy examples; ``losses`` is (weights, repeats) for each contender.
 
     A line is the mean over the shuffles and a bar reaches from the smallest to the largest; contenders stand beside
@@ -50,7 +52,7 @@ def figure_weighted_stream(weights: Array, losses: dict[str, Array]) -> Figure:
     """
     ceiling, repeats = 10.0, next(iter(losses.values())).shape[1]
     with style():
-        figure = Figure(figsize=(5.6, 4), layout="constrained")
+        figure = new_figure((5.6, 4))
         ax = figure.subplots()
         ax.axhline(ceiling, color=INK, lw=0.9, ls=":", label="10 or more")
         for i, (name, values) in enumerate(losses.items()):
@@ -67,10 +69,10 @@ def figure_weighted_stream(weights: Array, losses: dict[str, Array]) -> Figure:
     return figure
 
 
-def figure_ratio() -> Figure:
+def figure_ratio() -> Any:
     """The IWA step over the proximal step of the logistic loss, over margin and step length."""
     with style():
-        figure = Figure(figsize=(5.6, 4.0), layout="constrained")
+        figure = new_figure((5.6, 4.0))
         ax = figure.subplots()
         margins, lengths = np.linspace(-10, 10, 161), np.logspace(-3, 4, 141)
         m, a = np.meshgrid(margins, lengths)

@@ -51,6 +51,11 @@ def style() -> Any:
     return mpl.rc_context(STYLE)
 
 
+def new_figure(size: tuple[float, float]) -> Figure:
+    """An empty figure, in inches, whose parts find their places by themselves."""
+    return Figure(figsize=size, layout="constrained")
+
+
 def draw_line(ax: Axes, x: Array, y: Array, update: str, **options: Any) -> None:
     """A curve; where there are many points, each update's markers stand at points of their own."""
     order = list(COLORS).index(update)
@@ -191,8 +196,8 @@ def figure_panels(draw: Draw, results: dict[str, SweepResult], constants: dict[s
         rows = -(-len(results) // columns)
         size = max(_PANEL[0] * columns, 7.0), HEIGHTS[draw] * rows + 0.8
         figure = Figure(figsize=size)
-        parts = figure.subfigures(3, 1, height_ratios=(0.4, HEIGHTS[draw] * rows, 0.4))
-        panels = parts[1].subfigures(rows, columns, squeeze=False).ravel()
+        parts = np.ravel(figure.subfigures(3, 1, height_ratios=(0.4, HEIGHTS[draw] * rows, 0.4)))
+        panels = np.ravel(parts[1].subfigures(rows, columns, squeeze=False))
         for part, (name, result) in zip(panels, results.items(), strict=False):
             draw(part, name, result, constants.get(name))
         parts[0].text(0.5, 0.5, title, ha="center", va="center", fontsize=12)
@@ -204,7 +209,7 @@ def figure_panels(draw: Draw, results: dict[str, SweepResult], constants: dict[s
 def figure_regret(name: str, eta0: float, runs: Sequence[RegretCurve]) -> Figure:
     """True regret (full) and certified bound (dashed) against the round, with the slope of √T for the eye."""
     with style():
-        figure = Figure(figsize=(6.8, 4.4), layout="constrained")
+        figure = new_figure((6.8, 4.4))
         ax = figure.subplots()
         for run in runs:
             ax.plot(run.rounds, np.where(run.regret > 0, run.regret, np.nan), color=COLORS[run.update], lw=1.8)
@@ -236,6 +241,6 @@ def as_svg(figure: Figure) -> str:
     import io
 
     text = io.StringIO()
-    with style():
+    with style(), mpl.rc_context({"svg.fonttype": "none"}):  # text stays text: a third of the size
         figure.savefig(text, format="svg", metadata={"Date": None})
     return text.getvalue()

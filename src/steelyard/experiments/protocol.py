@@ -24,9 +24,9 @@ def reading(run: Run) -> str:
     """What λ_t is, why, and the alternative that is shown."""
     mine, other = run.settings.schedule, run.alternative()
     said = [
-        "<p>The paper sets λ_t <q>as in</q> Corollary 4.3 of Chen &amp; Orabona (ICML 2023), and does not print it. Its "
-        f"text was not at hand, so every {f.inline(f.LAM)} here is a reading. This page's is <b>{mine}</b>: "
-        f"{f.SCHEDULES[mine]}, {_WHY[mine]}.</p>"
+        f"<p>The paper sets {f.inline(f.LAM)} as in Corollary 4.3 of Chen &amp; Orabona (ICML 2023), and does not print "
+        f"it. The text of that corollary was not at hand, so every {f.inline(f.LAM)} here is a reading. This page's is "
+        f"<b>{mine}</b>: {f.SCHEDULES[mine]}, {_WHY[mine]}.</p>"
     ]
     if mine == "gap":
         said.append(
@@ -34,8 +34,8 @@ def reading(run: Run) -> str:
             f"{f.inline('ℓ*')} is the conjugate of the loss. Why this one: the paper's Theorem 2.2 then gives, for "
             f"every comparator u and for each of the four updates,</p>{f.REGRET}<p>so one number, which the learner "
             "knows, bounds the regret, a better update makes λ grow less, and η₀ is all that is left to choose, as in "
-            f"the paper's figures. For the linearized update {f.LINEARIZED_GAMMA}, and λ grows as under adagrad-norm, "
-            "to rounding of the sum to an integral.</p>"
+            f"the paper's figures. For the linearized update {f.LINEARIZED_GAMMA}, and λ grows nearly as under "
+            "adagrad-norm.</p>"
         )
     if other:
         name = next(iter(other.values())).schedule

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from steelyard.experiments import formulas
 from steelyard.experiments.claims import Claim
 from steelyard.experiments.curves import NAMES, changes, curve, rates_below, width
 from steelyard.experiments.findings import GOOD, rate
@@ -108,7 +109,7 @@ def largest_rate(results: dict[str, SweepResult], facts: dict[str, Facts]) -> st
         least = min(last.values())
         cells = [f'<span class="best">{number(v)}</span>' if v == least else number(v) for v in last.values()]
         share = last["iwa"] / constant
-        part = f'<span class="fail">{100 * share:.3g} %</span>' if share >= NO_BETTER else f"{100 * share:.3g} %"
+        part = f'<span class="fail">{100 * share:.1f} %</span>' if share >= NO_BETTER else f"{100 * share:.1f} %"
         rows.append(
             (
                 html.escape(name),
@@ -124,8 +125,8 @@ def largest_rate(results: dict[str, SweepResult], facts: dict[str, Facts]) -> st
     heads = ("data set", "best constant", "IWA, at its best η₀", *(f"{NAMES[u]}, η₀ = {top}" for u in NAMES))
     heads += ("IWA ÷ constant there", "aProx below IWA from η₀ =", "IWA better than a constant for η₀ from")
     caption = (
-        f"<b>Table 3.</b> Averaged loss at the largest rate, η₀ = {top}; the smallest of each row is coloured. The last "
-        f"column is the range of rates around IWA's best where its loss is below {NO_BETTER:g} times that of the best "
+        f"<b>Table 3.</b> Averaged loss at the largest rate, η₀ = {top}; the smallest of each row is coloured. The "
+        f"last column is the range of rates around IWA's best where its loss is below {NO_BETTER:g} times that of the best "
         "constant prediction."
     )
     return _table(caption, heads, rows, numbers=1, name="table3")
@@ -141,9 +142,9 @@ def schedules(by_schedule: dict[str, list[Claim]], shuffles: dict[str, int]) -> 
     total = (f"{sum(c.holds for c in theirs)} of {len(theirs)}" for theirs in by_schedule.values())
     heads = ("claim", *(f'{s}<br><span class="soft">{shuffles[s]} shuffles</span>' for s in by_schedule))
     caption = (
-        "<b>Table 4.</b> On how many data sets each claim holds, for each reading of λ_t. Where curves leave a range at "
-        "nearly the same rate, fewer shuffles can move a cell by one."
-    )
+        "<b>Table 4.</b> On how many data sets each claim holds, for each reading of λ_t. Where curves leave a range "
+        "at nearly the same rate, fewer shuffles can move a cell by one."
+    ).replace("λ_t", formulas.inline(formulas.LAM))
     return _table(caption, heads, [*rows, ("<b>hold on every data set</b>", *total)], numbers=1, name="table4")
 
 
@@ -173,7 +174,7 @@ def numbers(results: dict[str, SweepResult]) -> str:
     )
     heads += tuple(f"loss at η₀ = {rate(one.eta0[j])}" for j in (0, -1))
     caption = (
-        "<b>Table 5.</b> Averaged loss of every update: the mean over the shuffles and its standard error (s.e.), at the "
-        "best rate of the grid, and how many decades of rates around it are good. Smallest loss of each set coloured."
+        "<b>Table 5.</b> Averaged loss of every update: the mean over the shuffles and its standard error (s.e.), at "
+        "the best rate of the grid, and how many decades of rates around it are good. Smallest loss of each set coloured."
     )
     return _table(caption, heads, rows, numbers=2, name="table5")
