@@ -31,8 +31,8 @@ CAPTIONS = {
     "example cut into 10,000 pieces: IWA lies on them, whatever the weight. The linearized update overshoots, aProx "
     "stops where the tangent reaches zero, and the proximal step stays short of the flow.",
     "figure6": "A pass in which one example in fifty has weight h. Lines are means over five shuffles, bars reach "
-    "from the smallest to the largest, and losses are cut at 10; the five stand beside one another at each of nine weights. "
-    "The linearized update and scikit-learn's SGD are the same rule.",
+    "from the smallest to the largest, and losses are cut at 10; the five stand beside one another at each of nine "
+    "weights. The linearized update and scikit-learn's SGD are the same rule.",
     "figure7": "How well IWA approximates the proximal step of the logistic loss: the ratio is 1 for short steps, and "
     "grows slowly.",
 }

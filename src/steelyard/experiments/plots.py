@@ -196,7 +196,8 @@ def figure_panels(draw: Draw, results: dict[str, SweepResult], constants: dict[s
         rows = -(-len(results) // columns)
         size = max(_PANEL[0] * columns, 7.0), HEIGHTS[draw] * rows + 0.8
         figure = Figure(figsize=size)
-        parts = np.ravel(figure.subfigures(3, 1, height_ratios=(0.4, HEIGHTS[draw] * rows, 0.4)))
+        heights = (0.4, HEIGHTS[draw] * rows, 0.4)
+        parts: Any = figure.subfigures(3, 1, height_ratios=heights)
         panels = np.ravel(parts[1].subfigures(rows, columns, squeeze=False))
         for part, (name, result) in zip(panels, results.items(), strict=False):
             draw(part, name, result, constants.get(name))

@@ -24,9 +24,9 @@ def reading(run: Run) -> str:
     """What λ_t is, why, and the alternative that is shown."""
     mine, other = run.settings.schedule, run.alternative()
     said = [
-        f"<p>The paper sets {f.inline(f.LAM)} as in Corollary 4.3 of Chen &amp; Orabona (ICML 2023), and does not print "
-        f"it. The text of that corollary was not at hand, so every {f.inline(f.LAM)} here is a reading. This page's is "
-        f"<b>{mine}</b>: {f.SCHEDULES[mine]}, {_WHY[mine]}.</p>"
+        f"<p>The paper sets {f.inline(f.LAM)} as in Corollary 4.3 of Chen &amp; Orabona (ICML 2023), and does not "
+        f"print it. The text of that corollary was not at hand, so every {f.inline(f.LAM)} here is a reading. This "
+        f"page's is <b>{mine}</b>: {f.SCHEDULES[mine]}, {_WHY[mine]}.</p>"
     ]
     if mine == "gap":
         said.append(

@@ -126,8 +126,8 @@ def largest_rate(results: dict[str, SweepResult], facts: dict[str, Facts]) -> st
     heads += ("IWA ÷ constant there", "aProx below IWA from η₀ =", "IWA better than a constant for η₀ from")
     caption = (
         f"<b>Table 3.</b> Averaged loss at the largest rate, η₀ = {top}; the smallest of each row is coloured. The "
-        f"last column is the range of rates around IWA's best where its loss is below {NO_BETTER:g} times that of the best "
-        "constant prediction."
+        f"last column is the range of rates around IWA's best where its loss is below {NO_BETTER:g} times that of the "
+        "best constant prediction."
     )
     return _table(caption, heads, rows, numbers=1, name="table3")
 
@@ -175,6 +175,7 @@ def numbers(results: dict[str, SweepResult]) -> str:
     heads += tuple(f"loss at η₀ = {rate(one.eta0[j])}" for j in (0, -1))
     caption = (
         "<b>Table 5.</b> Averaged loss of every update: the mean over the shuffles and its standard error (s.e.), at "
-        "the best rate of the grid, and how many decades of rates around it are good. Smallest loss of each set coloured."
+        "the best rate of the grid, and how many decades of rates around it are good. The smallest loss of each set "
+        "is coloured."
     )
     return _table(caption, heads, rows, numbers=2, name="table5")
