@@ -7,7 +7,7 @@ _OPERATORS = "=+−÷·,()[]{}|⟨⟩‖∑∈→≤*"
 
 def inline(*parts: str) -> str:
     """A formula within a sentence."""
-    return f"<math>{row(*parts)}</math>"
+    return f'<math displaystyle="true">{row(*parts)}</math>'
 
 
 def display(*parts: str) -> str:
@@ -23,6 +23,8 @@ def row(*parts: str) -> str:
 def _token(part: str) -> str:
     if part.startswith("<"):
         return part
+    if part in ("‖", "⟨", "⟩"):
+        return f'<mo stretchy="false">{part}</mo>'
     if all(c in _OPERATORS for c in part):
         return f"<mo>{part}</mo>"
     if part.replace(",", "").replace(".", "").isdigit():

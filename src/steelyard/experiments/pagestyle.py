@@ -23,7 +23,7 @@ body { max-width: 78rem; padding: 1.5rem clamp(0.9rem, 3vw, 2.5rem) 4rem; overfl
 p, ul, ol, figcaption { max-width: 46rem; } a { color: var(--accent); }
 h1 { font-size: clamp(1.6rem, 4vw, 2.3rem); line-height: 1.2; margin: 0.5rem 0; max-width: 46rem; }
 h2 { margin: 3rem 0 0.6rem; font-size: 1.35rem; line-height: 1.25; } h3 { margin: 1.6rem 0 0.3rem; font-size: 1.05rem; }
-p.lead { font-size: 1.12rem; } .soft, figcaption, caption { color: var(--soft); } .soft { font-size: 0.92rem; }
+p.lead { font-size: 1.12rem; } .soft, figcaption, .caption { color: var(--soft); } .soft { font-size: 0.92rem; }
 nav { font-size: 0.95rem; margin: 1rem 0; } nav a { margin-right: 1.1rem; white-space: nowrap; }
 code { background: var(--wash); padding: 0.1rem 0.3rem; border-radius: 4px; overflow-wrap: anywhere; }
 figure { margin: 1.6rem 0 2rem; } figcaption { font-size: 0.94rem; margin-top: 0.5rem; }
@@ -32,7 +32,7 @@ figure { margin: 1.6rem 0 2rem; } figcaption { font-size: 0.94rem; margin-top: 0
 .key { display: flex; flex-wrap: wrap; gap: 0.2rem 1.3rem; font-size: 0.94rem; margin: 0.3rem 0; }
 .key span { display: inline-flex; align-items: center; gap: 0.45rem; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: 0.92rem; margin: 0.6rem 0; }
-caption { text-align: left; padding: 0.3rem 0; font-size: 0.94rem; max-width: 46rem; }
+.caption { margin: 1.4rem 0 0; font-size: 0.94rem; }
 th, td { text-align: left; padding: 0.4rem 0.7rem 0.4rem 0; border-bottom: 1px solid var(--line); }
 th, td { vertical-align: top; } thead th { border-bottom: 2px solid var(--line); vertical-align: bottom; }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; padding-right: 1rem; } td.n { white-space: nowrap; }
@@ -43,7 +43,7 @@ table.claims { width: 100%; table-layout: fixed; } .claims th:nth-child(1) { wid
 .claims th:nth-child(2) { width: 7rem; } .claims p { margin: 0 0 0.35rem; }
 .claims td { padding: 0.8rem 1.2rem 0.8rem 0; }
 .claims ul { list-style: none; margin: 0; padding: 0; } .claims li { margin-bottom: 0.45rem; }
-.formula { overflow-x: auto; margin: 0.7rem 0; } .formula math { text-align: left; } math { font-size: 1.06em; }
+.formula { overflow-x: auto; margin: 0.7rem 0; } .formula math { width: max-content; } math { font-size: 1.06em; }
 @media (max-width: 700px) {
   .claims thead { display: none; } .claims, .claims tbody, .claims tr, .claims td { display: block; width: auto; }
   .claims td { border: 0; padding: 0.2rem 0; } .claims tr { padding: 0.9rem 0; border-bottom: 1px solid var(--line); }

@@ -31,7 +31,8 @@ def _table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *,
         f"<tr>{''.join(f'<td{k}>{cell}</td>' for k, cell in zip(kind, row, strict=True))}</tr>" for row in rows
     )
     return (
-        f'<div class="scroll"><table id="{name}"><caption>{caption}</caption><thead><tr>{head}</tr></thead>'
+        f'<p class="caption" id="{name}-caption">{caption}</p><div class="scroll">'
+        f'<table id="{name}" aria-labelledby="{name}-caption"><thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
     )
 
@@ -87,10 +88,11 @@ def claims(checked: Sequence[Claim]) -> str:
             f"<td>{verdict(claim)}</td><td><ul>{''.join(items)}</ul></td></tr>"
         )
     return (
-        '<table class="claims" id="table2"><caption><b>Table 2.</b> What the paper says and what comes out, failures '
-        "first. The words in bold are measured, for the loss and the updates that they speak of. × is the worst loss "
-        "over the best.</caption><thead><tr><th>The paper's sentence</th><th>Holds on</th><th>Measured, data set by "
-        f"data set</th></tr></thead><tbody>{''.join(rows)}</tbody></table>"
+        '<p class="caption" id="table2-caption"><b>Table 2.</b> What the paper says and what comes out, failures first. '
+        "The words in bold are measured, for the loss and the updates that they speak of. × is the worst loss over the "
+        'best.</p><table class="claims" id="table2" aria-labelledby="table2-caption"><thead><tr><th>The paper\'s sentence'
+        "</th><th>Holds on</th><th>Measured, data set by data set</th></tr></thead>"
+        f"<tbody>{''.join(rows)}</tbody></table>"
     )
 
 
