@@ -389,7 +389,7 @@ def test_the_bound_that_the_page_states_for_the_schedule_gap():
                 learner.learn(X, y)
                 certificate = learner.certify()
                 for u in rng.normal(size=(5, 4)):
-                    lam = float(learner.lam[0])
+                    lam = float(learner.lam()[0])
                     stated = lam * (u @ u / 2 + eta0**2) - eta0
                     regret = certificate.total_loss - steelyard.losses.get_loss(loss).value(X @ u, y).sum()
                     assert regret <= stated * (1 + 1e-9) + 1e-9

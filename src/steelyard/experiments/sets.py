@@ -99,9 +99,6 @@ def _check(name: str, X: Any, y: Array) -> None:
     """Refuse what nothing can be learned from, before anything is written."""
     if y.size == 0:
         raise ValueError(f"{name} has no rows")
-    if not np.isfinite(y).all():
-        row = int(np.flatnonzero(~np.isfinite(y))[0])
-        raise ValueError(f"{name}, row {row + 1}: the label is {y[row]}, and must be a finite number")
     values = X.data if hasattr(X, "indptr") else X.ravel()
     if not values.any():
         raise ValueError(f"{name} has no features: every row is a label alone, or zeros")
