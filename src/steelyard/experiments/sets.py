@@ -18,7 +18,7 @@ NORMALISATION = (
     "Each column is divided by its standard deviation, after its mean was taken off where the set is dense (taking it "
     "off a sparse set would fill it). Then each row is divided by its Euclidean norm, so that the step length a = "
     "‖q‖²/λ, and with it the meaning of η₀, is the same for every example and every set. A constant feature 1 is "
-    "added. Regression targets are standardised, so that predicting the mean has an average loss of one half; "
+    "added. Regression targets are standardised, so that predicting the mean has an averaged loss of one half; "
     "classification labels are −1 and +1."
 )
 
