@@ -132,6 +132,7 @@ class Settler:
     """Room for :meth:`settle` to work in, the same for one stretch of rows after another. Not for two threads."""
 
     def __init__(self) -> None:
+        self._few = np.empty(32, np.uint32)
         self._make(1 << 12)
 
     def _make(self, size: int) -> None:
@@ -160,7 +161,7 @@ class Settler:
             self._make(hashes.size + hashes.size // 8)
         indptr, counts = np.empty(starts.size, np.int64), np.empty(266 + meetings.slots, np.int64)
         while True:
-            room = (self._raw, self._product, self._keys, counts, self._members)
+            room = (self._raw, self._product, self._keys, self._few, counts, self._members)
             needed = kernel(
                 *(hashes, values, slots, starts, *meetings, bits), *room, indptr, self._indices, self._values
             )

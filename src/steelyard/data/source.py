@@ -189,6 +189,12 @@ def cut_block(block: Block, rows: slice) -> Block:
     return Block(block.data[lo:hi], indices, indptr - indptr[0], block.n_features, block.dense, block.inspected)
 
 
+def distinct(labels: Array) -> Array:
+    """The different labels, in order, without NaN. (``np.unique`` imports NumPy's masked arrays.)"""
+    ordered = np.sort(labels[~np.isnan(labels)])
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])] if ordered.size else ordered
+
+
 def few_labels(labels: Array) -> Array | None:
     """The labels, or None where there are too many of them to be classes."""
     return labels if labels.size <= MOST_LABELS else None

@@ -112,6 +112,28 @@ def sixteen_rise(typingctx: Any, indices: Any, at: Any) -> Any:
 
 
 @intrinsic
+def rank_sixteen(typingctx: Any, keys: Any) -> Any:
+    """``keys[16 + i]`` becomes how many of ``keys[:16]`` are below ``keys[i]``; all are below 2^31."""
+    signature = types.void(keys)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        data = context.make_array(sig.args[0])(context, builder, args[0]).data
+        word = ir.IntType(32)
+        vector = ir.VectorType(word, 16)
+        each = builder.load(builder.bitcast(data, vector.as_pointer()), align=4)
+        ranks = ir.Constant(vector, [0] * 16)
+        for i in range(16):
+            lanes = ir.Constant(vector, [i] * 16)
+            one = builder.shuffle_vector(each, ir.Constant(vector, ir.Undefined), lanes)
+            ranks = builder.sub(ranks, builder.sext(builder.icmp_signed("<", one, each), vector))
+        place = builder.gep(data, [ir.Constant(ir.IntType(64), 16)])
+        builder.store(ranks, builder.bitcast(place, vector.as_pointer()), align=4)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
 def load_eight(typingctx: Any, text: Any, at: Any) -> Any:
     """Eight bytes from ``text[at]`` on as one number, the first byte lowest (on a little-endian machine)."""
     signature = types.uint64(text, types.uint64)

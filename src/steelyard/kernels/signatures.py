@@ -73,7 +73,7 @@ KERNELS: dict[str, Signature] = {
         (
             *("const u4[]", _REALS, "const u2[]", _PLACES),  # hashes, values, slots, starts
             *(_PLACES, "const i8[,]", "i8"),  # meets, terms, bits
-            *("u4[]", _VECTOR, "u8[,]", "i8[]", "i8[]"),  # room to work in
+            *("u4[]", _VECTOR, "u8[,]", "u4[]", "i8[]", "i8[]"),  # room to work in
             *("i8[]", "u4[]", _VECTOR),
         ),
         returns=True,
