@@ -92,6 +92,8 @@ def _short_name(text, at, end, seed, hash_all):
     if not hash_all and (word & _BYTE) - _DIGIT <= _9:
         return _0, _0
     bits = trailing_zeros(_marks(word)) & ~_7
+    if bits == _0:  # the next namespace
+        return _0, _0
     if bits < _64:
         h, length = murmur_tail(seed, word, bits), bits >> _3
         stop = (word >> bits) & _BYTE

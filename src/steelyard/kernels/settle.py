@@ -10,15 +10,13 @@ from __future__ import annotations
 import numpy as np
 
 from steelyard.kernels.compile import inline_jit, jit
-from steelyard.kernels.intrinsics import rank_sixteen
+from steelyard.kernels.intrinsics import order_sixteen
 
 _0, _1, _8, _32 = (np.uint64(i) for i in (0, 1, 8, 32))
 _PRIME = np.uint64(16777619)  # Vowpal Wabbit's
 _BYTE, _LOW = np.uint64(255), np.uint64(0xFFFFFFFF)
 _FEW = 24  # which are sorted by insertion
-_4, _SIXTEEN = np.uint64(4), np.uint64(16)
 _QUICK_BITS = 27  # of an index that is below 2^31 with its place among sixteen beside it
-_LARGEST = np.uint32(0x7FFFFFFF)
 
 
 @jit
@@ -66,11 +64,9 @@ def _sort(keys, other, count, mask, starts):
 def _place_few(hashes, values, start, count, mask, keys, indices, out, at):
     """Put at most sixteen features, from ``start`` on, to where they belong: how many of the indices are smaller is
     counted for all of them at once. False where an index is there twice, or a value is 0: that is done elsewhere."""
-    for e in range(count):
-        keys[e] = np.uint32((np.uint64(hashes[start + e]) & mask) << _4 | np.uint64(e))
-    for e in range(count, 16):
-        keys[e] = _LARGEST
-    rank_sixteen(keys)
+    if start + 16 > hashes.size:
+        return False
+    order_sixteen(hashes, np.uint64(start), np.uint32(count), np.uint32(mask), keys)
     for e in range(count):
         place = np.uint64(at) + np.uint64(keys[16 + e])
         indices[place], out[place] = keys[e] >> np.uint32(4), values[start + e]
