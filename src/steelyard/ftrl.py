@@ -13,7 +13,7 @@ from steelyard.data.block import Block
 from steelyard.data.memory import lazy_zeros
 from steelyard.fullmatrix import FullState, check_curvature, new_factor
 from steelyard.kernels import layout
-from steelyard.lazystate import AveragedState, ShrinkingState, averaged, new_lazy, shrunk, soft
+from steelyard.lazystate import AveragedState, PenalisedState, averaged, shrunk, soft
 from steelyard.losses import Array, Loss
 from steelyard.online import OnlineLearner
 from steelyard.regularizers import SCHEDULES, Regularizer
@@ -39,10 +39,9 @@ class State(NamedTuple):
     """The sum of h*c*q, (features + 1) x outputs, where a certificate needs it beside the table; else empty."""
 
 
-_LAZY: dict[str, type[Any]] = {"learn_shrinking": ShrinkingState, "learn_averaged": AveragedState}
-"""Kernels whose state has two arrays more."""
-_WORK = {"learn_composite": (0, 5), "learn_shrinking": (6, 2), "learn_averaged": (5, 0)}
-"""Room to work in: numbers for each output, and for each non-zero of the longest row (without the former, of a row)."""
+_WORK = {"learn_composite": (8, 0), "learn_shrinking": (6, 2), "learn_averaged": (5, 0)}
+"""Kernels whose state has two arrays more, and their room to work in: numbers for each output, and for each output and
+non-zero of the longest row."""
 
 
 def _check_average(regularizer: Regularizer, guard: bool) -> None:
@@ -61,7 +60,7 @@ def _check_average(regularizer: Regularizer, guard: bool) -> None:
 class Ftrl(OnlineLearner):
     """One regularizer; for each output an initial rate and an update rule."""
 
-    state: State | FullState | ShrinkingState | AveragedState | None
+    state: State | FullState | PenalisedState | AveragedState | None
 
     def __init__(
         self,
@@ -103,7 +102,8 @@ class Ftrl(OnlineLearner):
         if self._full or self.n_outputs > 1:
             self._kernel = "learn_full" if self._full else "learn_outputs"
         if regularizer.penalised:
-            self._kernel = "learn_composite" if regularizer.center == "origin" else "learn_shrinking"
+            lazy = regularizer.center == "trajectory" and regularizer.l2 > 0.0
+            self._kernel = "learn_shrinking" if lazy else "learn_composite"
         elif self.average:
             self._kernel = "learn_averaged"
         """The kernel that learns with as little as these options need."""
@@ -115,7 +115,7 @@ class Ftrl(OnlineLearner):
 
     # -------------------------------------------------------------------------------------------------------- state
 
-    def _new_state(self, n_features: int) -> State | FullState | ShrinkingState | AveragedState:
+    def _new_state(self, n_features: int) -> State | FullState | PenalisedState | AveragedState:
         clocks = np.zeros((self.n_outputs, layout.CLOCKS_SIZE))
         clocks[:, layout.LAM] = 1.0 / self._eta0
         clocks[:, layout.SCALE] = 1.0
@@ -126,8 +126,10 @@ class Ftrl(OnlineLearner):
         sums = np.zeros((self.n_outputs, layout.SUMS_SIZE))
         if self._full:
             return FullState(table, clocks, sums, dual, new_factor(n_features, self.regularizer.eta0))
-        if self._kernel in _LAZY:
-            return new_lazy(_LAZY[self._kernel], table, clocks, sums, dual, n_features)  # type: ignore[no-any-return]
+        if self._kernel in _WORK:
+            waiting = lazy_zeros(0 if self._kernel == "learn_composite" else (n_features + 1) * self.n_outputs)
+            kind = AveragedState if self.average else PenalisedState
+            return kind(table, clocks, sums, dual, waiting, np.zeros(self.n_outputs))
         return State(table, clocks, sums, dual)
 
     def _keep_dual(self) -> None:
@@ -151,12 +153,13 @@ class Ftrl(OnlineLearner):
         return Snapshot(block, self._record_arrays(state), others, whole=whole)
 
     def _record_arrays(self, state: Any) -> list[NDArray[Any]]:
-        waiting = [state[4].reshape(-1, self.n_outputs)] if self._kernel in _LAZY else []
-        return [state.table.reshape(-1, self._record), state.dual.reshape(-1, self.n_outputs), *waiting]
+        others = [state.dual, *([state[4]] if self._kernel in _WORK else [])]
+        views = [array.reshape(-1, self.n_outputs) for array in others if array.size]
+        return [state.table.reshape(-1, self._record), *views]
 
     def _resized(self, state: Any, new: Any) -> Any:
         resized = super()._resized(state, new)
-        return resized._replace(paths=state.paths) if self._kernel in _LAZY else resized
+        return resized._replace(paths=state.paths) if self._kernel in _WORK else resized
 
     # ----------------------------------------------------------------------------------------------------- learning
 
@@ -185,8 +188,7 @@ class Ftrl(OnlineLearner):
         loss: Array,
     ) -> tuple[str, tuple[Any, ...]]:
         step, parameters, _ = compiled_loss(self.loss)
-        numeric = self.regularizer.radius is not None or self._kernel == "learn_composite"
-        conjugate = compiled_conjugate(self.loss) if numeric else 0
+        conjugate = 0 if self.regularizer.radius is None else compiled_conjugate(self.loss)
         params = np.tile(parameters, (self.n_outputs, 1))
         params[:, layout.RULE] = self._rules
         params[:, layout.WANTS_GAP] = self.certificate or self.guard or self.regularizer.schedule == "gap"
@@ -194,9 +196,9 @@ class Ftrl(OnlineLearner):
         if self._full:
             room = 2 * (block.n_features + 1) + layout.FULL_VECTORS * self.n_outputs
         if self._kernel in _WORK:
-            longest = block.n_features if block.dense else int(np.diff(block.indptr).max(initial=0))
+            longest = 0 if block.dense else int(np.diff(block.indptr).max(initial=0))
             own, each = _WORK[self._kernel]
-            room = self.n_outputs * (own + each * longest) if own else each * max(longest, 1)
+            room = self.n_outputs * (own + each * longest)
         work = np.empty(room)
         config = self._config.copy()
         config[layout.DENSE] = block.dense
@@ -204,7 +206,7 @@ class Ftrl(OnlineLearner):
         return self._kernel, (step, conjugate, params, self._eta0, *rows, *state, config, work, prediction, loss)
 
     def _changes_row_only(self, state: Any) -> bool:
-        return self.regularizer.radius is None and not self._full and self._kernel not in _LAZY
+        return self.regularizer.radius is None and not self._full and self._kernel not in _WORK
 
     def _make_config(self) -> Array:
         """The options as the kernels take them; whether a block is dense is filled in for each."""
@@ -269,8 +271,8 @@ class Ftrl(OnlineLearner):
         if r.adaptive:
             inverse = inverse / np.sqrt(1.0 + table[:, 1 + self.n_outputs :])
         if r.center == "trajectory":
-            way = (state.paths - state.stamps.reshape(weights.shape)) * inverse
-            x = shrunk(weights, way, r.l1, r.l2)
+            since = state.stamps.reshape(weights.shape) if state.stamps.size else 0.0
+            x = shrunk(weights, (state.paths - since) * inverse, r.l1, r.l2)
             x[-1] = weights[-1]
             return x
         seen, lam = state.clocks[:, layout.WEIGHT], self.lam()

@@ -6,20 +6,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from steelyard.data.memory import lazy_zeros
 from steelyard.kernels import layout
 from steelyard.losses import Array
 
 
-class ShrinkingState(NamedTuple):
-    """Penalties and center "trajectory": see ``kernels.shrinking``."""
+class PenalisedState(NamedTuple):
+    """With penalties: see ``kernels.composite`` and ``kernels.shrinking``."""
 
     table: Array
     clocks: Array
     sums: Array
     dual: Array
     stamps: Array
-    """How far the path was when a weight was last shrunk, (features + 1) x outputs."""
+    """How far the path was when a weight was last shrunk, (features + 1) x outputs; empty where nobody needs it."""
     paths: Array
     """The sum of all rates, one an output."""
 
@@ -35,12 +34,6 @@ class AveragedState(NamedTuple):
     """The sum of clock * move of each weight, (features + 1) x outputs."""
     paths: Array
     """The clock: the sum of h, or of h/lam for center "origin", one an output."""
-
-
-def new_lazy(kind: type[Any], table: Array, clocks: Array, sums: Array, dual: Array, n_features: int) -> Any:
-    """Such a state in which nothing is learned."""
-    outputs = len(clocks)
-    return kind(table, clocks, sums, dual, lazy_zeros((n_features + 1) * outputs), np.zeros(outputs))
 
 
 def soft(theta: Array, most: Any) -> Array:

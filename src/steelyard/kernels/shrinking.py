@@ -1,4 +1,4 @@
-"""The loop over rows with penalties and center "trajectory": mirror descent, and after each row x shrinks.
+"""The loop over rows with l2, or both penalties, and center "trajectory": mirror descent, and after each row x shrinks.
 
     x_j' = -(l1 sign x_j + l2 x_j) / m_j    for the rate of the row, rate = ∫ h / lam
 
@@ -42,9 +42,6 @@ _SHORT = 0.02  # up to here the series below are exact to the last digit
 @inline_jit
 def _shrunk(x, d, l1, l2):
     """x after shrinking for d; where l2 d may be ``_SHORT`` or more it must be known, see :func:`_shrunk_far`."""
-    if l2 == 0.0:
-        most = l1 * d
-        return x - min(max(x, -most), most)
     z = l2 * d
     part = 1.0 - z / 2.0 * (1.0 - z / 3.0 * (1.0 - z / 4.0 * (1.0 - z / 5.0 * (1.0 - z / 6.0 * (1.0 - z / 7.0)))))
     left = max(0.0, abs(x) * (1.0 - z * part) - l1 * (d * part))  # part = (1 - e^-z)/z
@@ -70,6 +67,7 @@ def _measure(table, base, at, form):
     return r / math.sqrt(1.0 + table[base + at + size]) if adaptive else r
 
 
+@inline_jit
 def _settle(data, indices, lo, hi, table, stamps, at, k, form, penalty, now, ahead, stop):
     """Let the features of a sparse row shrink up to now."""
     _, _, width, size = form
@@ -83,28 +81,17 @@ def _settle(data, indices, lo, hi, table, stamps, at, k, form, penalty, now, ahe
         place = j * width + at
         d = (now - stamps[j * size + k]) * _measure(table, j * width, at, form)
         stamps[j * size + k] = now
-        if l2 == 0.0:
-            table[place] = _shrunk(table[place], d, l1, 0.0)
-        else:
-            table[place] = _shrunk_far(table[place], d, l1, l2)
-
-
-_settle_form = inline_jit(_settle)
+        table[place] = _shrunk_far(table[place], d, l1, l2)
 
 
 @inline_jit
 def _settle_row(data, indices, lo, hi, table, stamps, at, k, form, penalty, now, ahead, stop):
-    """:func:`_settle`, compiled for each of the usual forms."""
-    diagonal, adaptive, _, size = form
-    l1, l2 = penalty
-    if size > ONE or adaptive or l2 > 0.0:
-        _settle_form(data, indices, lo, hi, table, stamps, at, k, form, penalty, now, ahead, stop)
-    elif diagonal:
+    """:func:`_settle`, compiled for the usual form."""
+    if form[0] and form[3] == ONE and not form[1]:
         usual = (True, False, TWO, ONE)
-        _settle_form(data, indices, lo, hi, table, stamps, ONE, ZERO, usual, (l1, 0.0), now, ahead, stop)
+        _settle(data, indices, lo, hi, table, stamps, ONE, ZERO, usual, penalty, now, ahead, stop)
     else:
-        usual = (False, False, ONE, ONE)
-        _settle_form(data, indices, lo, hi, table, stamps, ZERO, ZERO, usual, (l1, 0.0), now, ahead, stop)
+        _settle(data, indices, lo, hi, table, stamps, at, k, form, penalty, now, ahead, stop)
 
 
 @jit
@@ -160,15 +147,10 @@ def _shrink_far(table, stamps, path, at, k, form, penalty, d):
 def _shrink_row(table, stamps, at, k, form, penalty, d):
     """The features of a dense row shrink."""
     diagonal, adaptive, _, size = form
-    l1, l2 = penalty
+    l2 = penalty[1]
     usual = size == ONE and not adaptive
     if usual and not diagonal and l2 * d < _SHORT:
-        if l2 == 0.0:
-            _shrink_form(table, ZERO, (False, False, ONE, ONE), (l1, 0.0), d)
-        else:
-            _shrink_form(table, ZERO, (False, False, ONE, ONE), penalty, d)
-    elif usual and diagonal and l2 == 0.0:
-        _shrink_form(table, ONE, (True, False, TWO, ONE), (l1, 0.0), d)
+        _shrink_form(table, ZERO, (False, False, ONE, ONE), penalty, d)
     elif usual and diagonal and _all_short(table, _SHORT / (l2 * d)):
         _shrink_form(table, ONE, (True, False, TWO, ONE), penalty, d)
     else:
