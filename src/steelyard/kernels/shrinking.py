@@ -41,7 +41,7 @@ _SHORT = 0.02  # up to here the series below are exact to the last digit
 
 @inline_jit
 def _shrunk(x, d, l1, l2):
-    """x after shrinking for d; where l2 d may be ``_SHORT`` or more it must be known, see :func:`_shrunk_far`."""
+    """x after shrinking for d, where l2 d is less than ``_SHORT``; else :func:`_shrunk_far`."""
     z = l2 * d
     part = 1.0 - z / 2.0 * (1.0 - z / 3.0 * (1.0 - z / 4.0 * (1.0 - z / 5.0 * (1.0 - z / 6.0 * (1.0 - z / 7.0)))))
     left = max(0.0, abs(x) * (1.0 - z * part) - l1 * (d * part))  # part = (1 - e^-z)/z
@@ -81,7 +81,10 @@ def _settle(data, indices, lo, hi, table, stamps, at, k, form, penalty, now, ahe
         place = j * width + at
         d = (now - stamps[j * size + k]) * _measure(table, j * width, at, form)
         stamps[j * size + k] = now
-        table[place] = _shrunk_far(table[place], d, l1, l2)
+        if l2 * d < _SHORT:
+            table[place] = _shrunk(table[place], d, l1, l2)
+        else:
+            table[place] = _shrunk_far(table[place], d, l1, l2)
 
 
 @inline_jit
@@ -124,9 +127,10 @@ def _shrink(table, at, form, penalty, d):
     l1, l2 = penalty
     for j in range(np.uint64(table.size) // width - ONE):
         base = j * width
+        x, r = table[base + at], _measure(table, base, at, form)
         if form[0]:
-            table[base] = table[base] + 0.0  # whole records vectorise
-        table[base + at] = _shrunk(table[base + at], d * _measure(table, base, at, form), l1, l2)
+            table[base] = r + 0.0 * x  # whole records vectorise
+        table[base + at] = _shrunk(x, d * r, l1, l2)
 
 
 _shrink_form = inline_dense_jit(_shrink)
