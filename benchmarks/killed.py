@@ -95,7 +95,9 @@ def main():
                 )
             often, right = again_and_again(folder, data, options, plain, whole, draw)
             failed += not right
-            print(f"{way}, one run stopped {often} times: the model is {'the same' if right else 'ANOTHER'}", flush=True)
+            print(
+                f"{way}, one run stopped {often} times: the model is {'the same' if right else 'ANOTHER'}", flush=True
+            )
             for path in folder.iterdir():
                 path.unlink()
     raise SystemExit(1 if failed else 0)

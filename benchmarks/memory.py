@@ -65,7 +65,9 @@ def main():
     for kind in FORMATS:
         size = long if kind in FORMATS[:2] else min(long, 1000)  # the others are read more slowly
         short, most = peak(kind, SHORT), peak(kind, size)
-        print(f"{kind:8s} {SHORT} MB: {short:6.1f} MB    {size} MB: {most:6.1f} MB    {most - short:+.1f} MB", flush=True)
+        print(
+            f"{kind:8s} {SHORT} MB: {short:6.1f} MB    {size} MB: {most:6.1f} MB    {most - short:+.1f} MB", flush=True
+        )
 
 
 if __name__ == "__main__":

@@ -22,12 +22,11 @@ from numpy.typing import NDArray
 from steelyard.data.block import Block, join_blocks
 from steelyard.data.files import can_be_read_again, read_blocks, shown_name, total_size
 from steelyard.data.mistakes import error_of
-from steelyard.data.source import Extent, Rows, Skipped, Source, few_labels
+from steelyard.data.source import MOST_NAMES, Extent, Rows, Skipped, Source, few_labels
 from steelyard.data.stretch import Format, Mistake, Part
 
 STRETCH = 1 << 20  # bytes that one thread parses at a time: few enough for its cache
-MOST_NAMES = 10_000  # of features, the first that are met
-_PLACES = 1 << 22  # rows of a stream whose lines are remembered
+_PLACES = 1 << 18  # rows of a stream whose lines are remembered
 
 
 class Mark(NamedTuple):
@@ -69,13 +68,13 @@ def read_parts(
     ``start`` is where to begin in a single file.
     """
     most = os.cpu_count() or 1
-    rooms = [form.new_room() for _ in range(most)]
+    rooms = [form.new_room() for _ in range(most + 1)]  # the last for who skips what cannot be read
     at = Mark() if start is None else start
     waiting: deque[tuple[_Stretch, int, Future[Part]]] = deque()
     file, lines = "", 0
 
     def parse(content: bytes) -> Part:
-        room = rooms.pop()  # there is one for every thread
+        room = rooms.pop()  # there is one for every thread, this one too
         try:
             return form.parse(content, room)
         finally:
