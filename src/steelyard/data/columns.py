@@ -299,6 +299,8 @@ def as_number(value: Any, row: int, column: str) -> float:
         number = float("inf")
     if not isinstance(value, (float, np.floating)) and (abs(number) == float("inf") or int(number) != int(value)):
         raise CellError(row, column, refused_integer(value))
+    if not np.isfinite(number):
+        raise CellError(row, column, not_finite(number))
     return number
 
 

@@ -155,8 +155,6 @@ class CsvFormat(Format):
     def parse(self, content: bytes, room: Any) -> Part:
         nul = self._nul(content)
         if nul is not None:
-            if nul.row and nul.row[0]:
-                self.parse(content[: nul.row[0]], room)  # what is wrong before it comes first
             raise nul
         found = self._fill(content, room)
         rows, columns = int(found[layout.CSV_ROWS]), self.columns

@@ -90,7 +90,7 @@ def read_parts(
             try:
                 pieces = iter([future.result()])  # in order, so the first mistake is the one raised
             except Mistake as mistake:
-                raise error_of(mistake, form, file, lines) from None
+                raise error_of(_first(mistake, parse), form, file, lines) from None
         else:
             pieces = _good_pieces(future, stretch.content[header:], parse, form, file, lines, skipped)
         for part in pieces:
@@ -118,6 +118,23 @@ def read_parts(
             yield from finish(*waiting.popleft())
 
 
+def _first(mistake: Mistake, parse: Any) -> Mistake:
+    """The first thing that is wrong: what is found last may stand before it."""
+    while begin := _row_of(mistake)[0]:
+        try:
+            parse(mistake.content[:begin])
+            return mistake
+        except Mistake as earlier:
+            mistake = earlier
+    return mistake
+
+
+def _row_of(mistake: Mistake) -> tuple[int, int]:
+    """Where the row begins and ends in which a mistake is."""
+    content, at = mistake.content, mistake.at
+    return mistake.row or (content.rfind(b"\n", 0, at) + 1, content.find(b"\n", at) + 1 or len(content))
+
+
 def _good_pieces(
     future: Future[Part], content: bytes, parse: Any, form: Format, file: str, lines: int, skipped: Skipped
 ) -> Iterator[Part]:
@@ -128,9 +145,7 @@ def _good_pieces(
             return
         except Mistake as mistake:
             skipped.add(error_of(mistake, form, file, lines))
-            begin = content.rfind(b"\n", 0, mistake.at) + 1
-            end = content.find(b"\n", mistake.at) + 1 or len(content)
-            begin, end = mistake.row or (begin, end)
+            begin, end = _row_of(mistake)
         if begin:  # there may be another mistake, that was found later
             before: Future[Part] = Future()
             _set(before, parse, content[:begin])
