@@ -254,7 +254,9 @@ class CsvFormat(Format):
     def _nul(self, content: bytes) -> Mistake | None:
         """No text has bytes of zero: it is UTF-16, or no text."""
         at = content.find(b"\0")
-        return None if at < 0 else self._mistake(content, at, at + 1, None, "there is a byte of zero, which no text has")
+        return (
+            None if at < 0 else self._mistake(content, at, at + 1, None, "there is a byte of zero, which no text has")
+        )
 
 
 def _readable(reader: Any) -> Iterator[list[str]]:

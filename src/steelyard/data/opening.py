@@ -348,8 +348,8 @@ def _numbers(path: str) -> Iterator[Any]:
         bad = np.flatnonzero(~((found >= 0.0) & (found <= MOST_WEIGHT)))
         if bad.size:
             raise ValueError(
-                f"{shown_name(path)}, line {line + bad[0] + 1} has the weight {found[bad[0]]:g}: weights must be finite and not "
-                "negative"
+                f"{shown_name(path)}, line {line + bad[0] + 1} has the weight {found[bad[0]]:g}: weights must be "
+                "finite and not negative"
             )
         line += len(tokens)
         yield found
