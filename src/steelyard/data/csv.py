@@ -27,7 +27,7 @@ _BOM = b"\xef\xbb\xbf"
 _MISSING = {"na", "n/a", "nan", "null", "none", "?", "-", "."}
 """Beside numbers, these do not make a column text: they are refused where they stand."""
 _BOOLEANS = {"true": 1.0, "false": 0.0}
-_IN_QUOTES = re.compile(rb'"[^"]*(?:""[^"]*)*"')
+_IN_QUOTES = re.compile(rb'"[^"]*(?:""[^"]*)*"(?!")')
 _LONE_RETURN = re.compile(rb"\r[^\n]")
 _RETURNS = r"lines must end in \n or \r\n, and not in \r alone"
 
