@@ -14,6 +14,7 @@ from steelyard.data.checks import DataError, check_weights
 from steelyard.losses import Array
 
 MOST_LABELS = 1000  # distinct labels that are kept: with more it is not a classification
+MOST_NAMES = 10_000  # of features, the first that are met
 _SHOWN = 3  # of the mistakes that are skipped
 
 
