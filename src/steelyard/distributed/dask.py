@@ -38,7 +38,7 @@ def fit(
     zero_based: bool | Literal["auto"] = "auto",
     progress: Report | bool | None = None,
 ) -> _Model:
-    """Fit an estimator on the workers of a Dask cluster, from scratch; see ``docs/many-machines.md``.
+    """Fit an estimator on the workers of a Dask cluster, from scratch; see ``docs/guide/many-machines.md``.
 
     Shards learn side by side and are merged again and again, so the model is not that of ``model.fit``. It depends on
     the data, on their partitions, on ``shards`` and on ``random_state``, and not on the cluster: workers that are lost
