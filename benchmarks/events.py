@@ -1,6 +1,6 @@
 """One event at a time, in microseconds: Steelyard's events and rows, and River's LogisticRegression, in one run.
 
-    python benchmarks/events.py
+python benchmarks/events.py
 """
 
 from __future__ import annotations

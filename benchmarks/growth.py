@@ -1,4 +1,4 @@
-"""Time against the number of rows and of columns: both axes logarithmic, with the slope of a straight line through them.
+"""Time against the number of rows and of columns, both logarithmic, and the slope of a straight line through it.
 
     python benchmarks/growth.py
 

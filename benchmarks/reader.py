@@ -1,6 +1,6 @@
 """Our LIBSVM reader against scikit-learn's, on the same large file, in one run.
 
-    python benchmarks/reader.py [FILE]            # makes a file of 300,000 lines if none is given
+python benchmarks/reader.py [FILE]            # makes a file of 300,000 lines if none is given
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ def main():
             "read_libsvm": min(timed(lambda: read_libsvm(path)) for _ in range(5)),
         }
         size = path.stat().st_size / 1e6
-        results.compare(f"LIBSVM text of {size:.3g} MB, read to the same bits", times, next(iter(times)), megabytes=size)
+        results.compare(
+            f"LIBSVM text of {size:.3g} MB, read to the same bits", times, next(iter(times)), megabytes=size
+        )
     results.save()
 
 

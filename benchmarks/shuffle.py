@@ -1,6 +1,6 @@
 """What shuffling costs: ``fit`` as it is beside ``fit`` with shuffle=False, and its parts, as ratios within one run.
 
-    python benchmarks/shuffle.py
+python benchmarks/shuffle.py
 """
 
 from __future__ import annotations

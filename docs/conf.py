@@ -20,6 +20,7 @@ extensions = [
     "numpydoc",
     "sphinx_gallery.gen_gallery",
     "mathml",  # _ext
+    "pictures",  # _ext
 ]
 exclude_patterns = ["_build", "_templates"]
 templates_path = ["_templates"]
