@@ -60,11 +60,10 @@ def errors(results, count):
         p, a = (each.ravel() for each in np.meshgrid(np.linspace(-30, 30, count), np.logspace(-8, 8, count)))
         ours = np.asarray(step(p, label, a, loss=loss, update="iwa"))
         exact = [flow(loss, *each) for each in zip(p, np.full(p.size, label), a, strict=True)]
-        worst = max(
-            abs(float((mine - truth) / truth)) if truth else abs(mine) for mine, truth in zip(ours, exact, strict=True)
-        )
-        print(f"{loss}: at most {worst:.2g} from the flow, relatively, in {p.size:,} steps")
-        results.add(f"flow, {loss} loss", "iwa", worst, "relative error", steps=p.size)
+        apart = [abs(mine - truth) / abs(truth) for mine, truth in zip(ours, exact, strict=True) if truth]
+        worst = float(max(apart))
+        print(f"{loss}: at most {worst:.2g} from the flow, relatively, in {len(apart):,} steps")
+        results.add(f"flow, {loss} loss", "iwa", worst, "relative error", steps=len(apart))
 
 
 def with_learner(update):

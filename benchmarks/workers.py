@@ -40,10 +40,10 @@ def collections(rows: int, partitions: int) -> tuple[Any, Any]:
     return X, y
 
 
-def timed(workers: int, rows: int, partitions: int) -> tuple[float, Any]:
+def timed(workers: int, rows: int, partitions: int, processes: bool) -> tuple[float, Any]:
     from dask.distributed import Client, LocalCluster
 
-    cluster = LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None)
+    cluster = LocalCluster(n_workers=workers, threads_per_worker=1, processes=processes, dashboard_address=None)
     with cluster, Client(cluster):
         fit(OnlineClassifier(random_state=0), *collections(40 * partitions, partitions), shards=partitions)
         X, y = collections(rows, partitions)
@@ -64,7 +64,7 @@ def main() -> None:
     times, models = {1: np.inf, 2: np.inf}, {}
     for _ in range(options.repeats):
         for workers in times:
-            seconds, models[workers] = timed(workers, options.rows, options.partitions)
+            seconds, models[workers] = timed(workers, options.rows, options.partitions, not options.quick)
             times[workers] = min(times[workers], seconds)
     if not np.array_equal(models[1].coef_, models[2].coef_):
         raise SystemExit("one worker and two came to different models")

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "benchmarks"
 SCRIPTS = [
     *("auto", "bank", "drift", "events", "floor", "growth", "quality", "reader", "repeated", "scores", "shards"),
-    *("shuffle", "speed", "weights", "workers"),
+    *("shuffle", "speed", "startup", "text", "weights", "workers"),
 ]
 NO_RESULTS = {"digests", "figures", "journeys", "page", "record", "sets"}  # tools, and what others import
 pytestmark = pytest.mark.filterwarnings("default")  # peers warn of what they like
