@@ -21,8 +21,9 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
-    "commands",  # this one and the next: _ext
+    "commands",  # this one and the next two: _ext
     "mathml",
+    "pictures",
 ]
 exclude_patterns = ["_build", "_templates"]
 templates_path = ["_templates"]
