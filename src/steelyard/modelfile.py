@@ -60,8 +60,11 @@ def may_replace(path: str | os.PathLike[str]) -> bool:
     return start.startswith(_START) and start[_FIRST[0]] == _FIRST[1]
 
 
-def save(learner: OnlineLearner, path: str | os.PathLike[str]) -> None:
-    """Write a learner to a file, whole or not at all. A file that is there, and no model, is not replaced."""
+def save(learner: OnlineLearner, path: str | os.PathLike[str], *, notes: dict[str, Any] | None = None) -> None:
+    """Write a learner to a file, whole or not at all. A file that is there, and no model, is not replaced.
+
+    ``notes`` take the place of the learner's own.
+    """
     if _KINDS.get(type(learner).__name__) is not type(learner):
         raise TypeError(f"a model file holds a Learner, Bank or Mixture, not a {type(learner).__name__}")
     if not may_replace(path):
@@ -77,7 +80,7 @@ def save(learner: OnlineLearner, path: str | os.PathLike[str]) -> None:
         "loss": learner.loss.name,
         "loss_parameters": {} if isinstance(learner.loss, CustomLoss) else vars(learner.loss),
         "options": learner._options(),
-        "notes": learner.notes,
+        "notes": learner.notes if notes is None else notes,
         "sparse": {name: part.rows for name, part in parts.items() if isinstance(part, SparseArray)},
     }
     arrays = {"header": np.array(json.dumps(header, default=_plain))}

@@ -1,4 +1,4 @@
-"""Write small model files of the format that this version writes, and what they predict: ``format-N-*``, ``format-N.json``.
+"""Write small model files of this version's format, ``format-N-*``, and what they predict, ``format-N.json``.
 
 Once for every format, with the last version that writes it; ``tests/test_modelfile.py`` loads them for ever after.
 

@@ -34,12 +34,11 @@ def check_output(option: str, path: str | None, magic: bytes | None = None) -> N
         raise UsageError(f"{option} {path}: its folder is not there, or may not be written to")
     if os.path.isdir(path):
         raise UsageError(f"{option} {path} is a folder: name a file")
-    if os.path.isfile(path) and os.path.getsize(path):
-        if not _is_ours(path, magic):
-            raise UsageError(
-                f"{option} {path} is there, and is not what this command writes: it would be lost. Name another "
-                "file, or remove it first"
-            )
+    if os.path.isfile(path) and os.path.getsize(path) and not _is_ours(path, magic):
+        raise UsageError(
+            f"{option} {path} is there, and is not what this command writes: it would be lost. Name another "
+            "file, or remove it first"
+        )
 
 
 def _is_ours(path: str, magic: bytes | None) -> bool:
