@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from steelyard.distributed.merge import merge as merge
     from steelyard.estimators import OnlineClassifier as OnlineClassifier
     from steelyard.estimators import OnlineRegressor as OnlineRegressor
+    from steelyard.estimators.files import load as load
     from steelyard.experiments.sweep import SweepResult as SweepResult
     from steelyard.experiments.sweep import sweep as sweep
     from steelyard.ftrl import State as State
@@ -63,6 +64,7 @@ _HOME = {
     "Trace": "online",
     "get_loss": "losses",
     "hindsight": "comparator",
+    "load": "estimators.files",
     "merge": "distributed.merge",
     "open": "data.opening",
     "paper_bound": "paperbound",

@@ -270,8 +270,8 @@ class OnlineEstimator(EventEstimator, Exports, BaseEstimator):  # type: ignore[m
     def loss_curve_(self) -> LossCurve:
         """How :attr:`progressive_loss_` came about: ``weight`` and ``loss`` at about a hundred points at most.
 
-        There is a point after 1, 2, 3, 4, 5, 6, 8, 10, … visits, three in each doubling, and one at the end. Events that
-        came one at a time are in the last point only.
+        There is a point after 1, 2, 3, 4, 5, 6, 8, 10, … visits, three in each doubling, and one at the end. Events
+        that came one at a time are in the last point only.
         """
         check_is_fitted(self)
         progress = self.learner_.progress or Progress()

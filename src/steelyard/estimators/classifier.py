@@ -78,9 +78,9 @@ class OnlineClassifier(ClassifierMixin, ClassifierEvents, OnlineEstimator):  # t
     passes : int, default=1
         Passes of ``fit`` over the data.
     early_stopping : bool, default=False
-        Let ``fit`` hold out a part of the rows, look at their average loss after each pass, stop where it gets no better,
-        and keep the model of the best pass; ``passes`` is then the most that are made. Equal rows are held out together,
-        so that none is on both sides.
+        Let ``fit`` hold out a part of the rows, look at their average loss after each pass, stop where it gets no
+        better, and keep the model of the best pass; ``passes`` is then the most that are made. Equal rows are held out
+        together, so that none is on both sides.
     validation_fraction : float, default=0.1
         How much is held out, as a part of the weight; for a classifier of each class.
     n_iter_no_change : int, default=5

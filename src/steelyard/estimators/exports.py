@@ -15,9 +15,9 @@ class Exports:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one file, which :func:`steelyard.load` opens, and the shell's commands take.
 
-        The file holds no code and no pickle. It is written whole or not at all, and a file that is there and no model is
-        not replaced. Kept are what was learned, parameters, classes with their type, names of features, and how text is
-        hashed; learning goes on from it to the same bits. A ``random_state`` that is an object is not kept.
+        The file holds no code and no pickle. It is written whole or not at all, and a file that is there and no model
+        is not replaced. Kept are what was learned, parameters, classes with their type, names of features, and how text
+        is hashed; learning goes on from it to the same bits. A ``random_state`` that is an object is not kept.
 
         Examples
         --------
@@ -33,7 +33,8 @@ class Exports:
         from steelyard.estimators.files import save
 
         check_is_fitted(self)
-        save(self, path)
+        model: Any = self
+        save(model, path)
 
     def to_sklearn(self, *, clip: bool = True) -> Any:
         """A fitted estimator of scikit-learn that predicts the same, with the same coefficients to the bit.
@@ -49,8 +50,8 @@ class Exports:
         ====================================  ===============================================
 
         A regressor with ``eta0="auto"`` keeps predictions within the range of the targets that it has seen. Its
-        LinearRegression then is the ``regressor_`` of a TransformedTargetRegressor that does so, too; with ``clip=False``
-        it stands alone, and predictions outside that range are what the line says.
+        LinearRegression then is the ``regressor_`` of a TransformedTargetRegressor that does so, too; with
+        ``clip=False`` it stands alone, and its predictions may leave that range.
 
         Examples
         --------
@@ -118,8 +119,8 @@ def _linear(model: Any) -> Any:
     check_is_fitted(model)
     if getattr(model, "columns_", None) is not None:
         raise ValueError(
-            "this model was fitted on columns of text, which are hashed before the model sees them, and no other library "
-            "does that: save it, or hash the rows first and fit on the matrix"
+            "this model was fitted on columns that are hashed before the model sees them, and no other library does "
+            "that: use save(), or make numbers of the columns first and fit on those"
         )
     learner = model.learner_
     classes = getattr(model, "classes_", None)

@@ -87,11 +87,11 @@ class EarlyStopping:
 
 def check_stopping(fraction: Any, patience: Any, tol: Any) -> None:
     """Refuse parameters that are wrong, by their names in the estimators."""
-    if not isinstance(fraction, Real) or not 0.0 < fraction < 1.0:
+    if not isinstance(fraction, Real) or not 0.0 < float(fraction) < 1.0:
         raise ValueError(f"validation_fraction must be a number between 0 and 1, got {fraction!r}")
     if not isinstance(patience, Integral) or isinstance(patience, bool) or patience < 1:
         raise ValueError(f"n_iter_no_change must be an integer of at least 1, got {patience!r}")
-    if tol is not None and not (isinstance(tol, Real) and 0.0 <= tol < 1.0):
+    if tol is not None and not (isinstance(tol, Real) and 0.0 <= float(tol) < 1.0):
         raise ValueError(f"tol must be None, or a number from 0 to 1 (a part of the loss), got {tol!r}")
 
 
@@ -125,4 +125,4 @@ def _mixed(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
     with np.errstate(over="ignore"):
         for factor in (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)):
             keys = (keys ^ (keys >> np.uint64(31))) * factor
-        return keys ^ (keys >> np.uint64(31))
+        return np.asarray(keys ^ (keys >> np.uint64(31)), np.uint64)

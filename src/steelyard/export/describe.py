@@ -15,8 +15,8 @@ from steelyard.online import OnlineLearner
 def describe(learner: OnlineLearner, top: int | None = None, notes: dict[str, Any] | None = None) -> dict[str, Any]:
     """All of it, with the ``top`` coefficients or all that are not zero. Numbers that are not finite are None.
 
-    With ``link`` and ``label_range`` it says how to predict: the sum of coefficients times values and the intercept, cut
-    to the range where there is one, is a score; a link makes a probability or a mean of it.
+    With ``link`` and ``label_range`` it says how to predict: the sum of coefficients times values and the intercept,
+    cut to the range where there is one, is a score; a link makes a probability or a mean of it.
     """
     notes = learner.notes if notes is None else notes
     parameters = {} if isinstance(learner.loss, CustomLoss) else vars(learner.loss)

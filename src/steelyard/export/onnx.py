@@ -139,7 +139,8 @@ def _classification(
 
 
 def _probabilities(graph: _Graph, model: LinearModel, scores: str, count: int) -> str:
-    zero, one = graph.constant("zero", np.float64(0.0)), graph.constant("one", np.float64(1.0))
+    one = graph.constant("one", np.float64(1.0))
+    zero = graph.constant("zero", np.float64(0.0)) if count > 2 or model.loss.link != "logistic" else ""
     if model.loss.link == "logistic":
         own = graph.add("Sigmoid", [scores], "own")
     else:

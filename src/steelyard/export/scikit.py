@@ -48,18 +48,17 @@ def _logistic(model: LinearModel) -> Any:
 
 def _one_vs_rest(model: LinearModel) -> Any:
     """LogisticRegression itself would make probabilities of several scores in another way."""
+    from sklearn.dummy import DummyClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.multiclass import OneVsRestClassifier
-    from sklearn.preprocessing import LabelBinarizer
 
-    classes = model.classes
-    assert classes is not None
-    found = OneVsRestClassifier(LogisticRegression())
+    classes = np.asarray(model.classes)
+    found = OneVsRestClassifier(DummyClassifier()).fit(np.zeros((classes.size, 1)), classes)  # sets its classes
+    found.estimator = LogisticRegression()
     found.estimators_ = [
         _filled(LogisticRegression(), model, model.coef[k : k + 1], model.intercept[k : k + 1], [0, 1])
         for k in range(classes.size)
     ]
-    found.label_binarizer_ = LabelBinarizer(sparse_output=True).fit(classes)
     found.n_features_in_ = model.n_features
     if model.names is not None:
         found.feature_names_in_ = np.array(model.names, dtype=object)
@@ -84,9 +83,7 @@ def _regressor(model: LinearModel, clip: bool) -> Any:
     if model.range is None or not clip:
         return line
     low, high = model.range
-    limits = FunctionTransformer(
-        inverse_func=np.clip, check_inverse=False, inv_kw_args={"a_min": low, "a_max": high}
-    )
+    limits = FunctionTransformer(inverse_func=np.clip, check_inverse=False, inv_kw_args={"a_min": low, "a_max": high})
     found = TransformedTargetRegressor(LinearRegression(), transformer=limits)
     found.fit(np.zeros((2, 1)), np.array([low, high]))  # which sets what is not public; the regressor is replaced
     found.regressor_ = line

@@ -1,4 +1,4 @@
-"""A model as the text that Vowpal Wabbit writes with ``--readable_model``, and ``--invert_hash`` where there are names."""
+"""A model as Vowpal Wabbit's ``--readable_model`` writes it, or its ``--invert_hash`` where there are names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONSTANT = 11650396
 def readable_model(learner: OnlineLearner) -> Iterator[str]:
     """Its lines: a head, and ``index:weight`` or ``name:index:weight`` for each weight that is not zero, by index.
 
-    The intercept is the constant, at the place where Vowpal Wabbit has it. Vowpal Wabbit itself does not read such text.
+    The intercept is the constant, at the place where Vowpal Wabbit has it. Vowpal Wabbit does not read such text.
     """
     if learner.n_outputs > 1 or learner.state is None:
         raise ValueError("Vowpal Wabbit's readable text has one weight an index: it is for two classes or a regression")
