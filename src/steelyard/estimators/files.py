@@ -15,6 +15,7 @@ from steelyard.estimators.classifier import OnlineClassifier
 from steelyard.estimators.curve import Curve
 from steelyard.estimators.regressor import OnlineRegressor
 from steelyard.export.notes import classes_of
+from steelyard.kernels import layout
 from steelyard.losses import CustomLoss, Loss
 from steelyard.mixture import Mixture
 from steelyard.online import OnlineLearner, Progress
@@ -108,9 +109,9 @@ def load(path: str | os.PathLike[str], *, loss: CustomLoss | None = None) -> Any
     """Open a model file: an estimator, or the learner where it was saved without one.
 
     A file of ``model.save`` gives the estimator as it was. A file of ``steelyard learn`` gives the estimator that
-    ``fit_stream`` would have: ``steelyard.open(file, schema=model.schema_)`` reads rows for it. A file of a ``Learner``,
-    ``Mixture`` or ``Bank`` gives that. A model with a user's own loss needs that ``loss`` again: functions are not saved.
-    What is not right is refused with a ValueError that names the file.
+    ``fit_stream`` would give: ``steelyard.open(file, schema=model.schema_)`` reads rows for it. A file of a
+    ``Learner``, ``Mixture`` or ``Bank`` gives that. A model with a user's own loss needs that ``loss`` again: functions
+    are not saved. What is not right is refused with a ValueError that names the file.
 
     Examples
     --------
@@ -164,7 +165,8 @@ def _as_it_was(kind: type[Any], learner: OnlineLearner, classes: Any, saved: dic
     rows, weight, lost, points = saved["curve"]
     model._curve = Curve(int(rows), float(weight), float(lost), tuple((float(w), float(p)) for w, p in points))
     average, seen = saved["progress"]
-    return _with_learner(model, learner, Progress(float(average), float(seen)))
+    learner.progress, model.learner_ = Progress(float(average), float(seen)), learner
+    return model
 
 
 def _typed(labels: list[Any], kind: str) -> NDArray[Any]:
@@ -185,13 +187,13 @@ def _of_shell(kind: type[Any], learner: OnlineLearner, classes: Any) -> Any:
         parameters["eta0"] = "auto"
     elif parameters["schedule"] == default_schedule(parameters["metric"]):
         parameters["schedule"] = None
-    plain = isinstance(learner.loss, CustomLoss) or vars(learner.loss) != vars(type(learner.loss)())
+    special = isinstance(learner.loss, CustomLoss) or learner.loss != type(learner.loss)()
     how = learner.notes.get("learned") or {}
     data = learner.notes.get("data") or {}
     bits = data.get("bits")
     model = kind(
         **parameters,
-        loss=learner.loss if plain else learner.loss.name,
+        loss=learner.loss if special else learner.loss.name,
         passes=how.get("passes", 1),
         shuffle=how.get("shuffle", True),
         random_state=how.get("seed"),
@@ -201,13 +203,12 @@ def _of_shell(kind: type[Any], learner: OnlineLearner, classes: Any) -> Any:
         model.classes_ = classes
     model.columns_ = None
     model.n_features_in_, model.schema_ = learner.n_features, data
-    return _with_learner(model, learner, None)
-
-
-def _with_learner(model: Any, learner: OnlineLearner, progress: Progress | None) -> Any:
-    model.learner_ = learner
-    if progress is None:  # a file of the shell: its average over all passes is what the state has
-        average = getattr(learner, "progressive_loss_", float("nan"))
-        progress = Progress(float(average), 0.0)
-    learner.progress = progress
+    learner.progress, model.learner_ = _progress_of(learner) if how.get("passes") == 1 else Progress(), learner
     return model
+
+
+def _progress_of(learner: Any) -> Progress:
+    """Of one pass: what the state has."""
+    mixed = isinstance(learner, Mixture)
+    weight = learner.state.clocks[layout.MIX_SEEN] if mixed else learner.state.clocks[0, layout.WEIGHT]
+    return Progress(learner.progressive_loss_, float(weight))
