@@ -173,8 +173,9 @@ def _typed(labels: list[Any], kind: str) -> NDArray[Any]:
     """Labels with the type that they had."""
     if kind in ("O", "T"):
         return np.array(labels, dtype=object)
-    found = np.array(labels) if kind == "U" else np.array(labels, dtype=np.dtype(kind))
-    if found.dtype.kind != np.dtype(kind).kind or found.tolist() != labels:
+    right = kind == "U" or (kind[1:2] in ("b", "i", "u", "f") and np.dtype(kind).itemsize <= 8)
+    found = np.array(labels, dtype=None if kind == "U" else np.dtype(kind)) if right else None
+    if found is None or found.dtype.kind != np.dtype(kind).kind or found.tolist() != labels:
         raise ValueError("the type of its classes")
     return found
 
