@@ -7,6 +7,7 @@ import math
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import onnxruntime
@@ -141,7 +142,7 @@ def test_names_text_columns_and_parameters_are_kept(tmp_path):
 
 def test_events_go_on_after_loading(tmp_path):
     model = OnlineClassifier(bits=8).learn_one({"job": "clerk"}, "yes")
-    with pytest.raises(ValueError, match="one class only, 'yes': it can be saved when it knows both"):
+    with pytest.raises(ValueError, match="one class only, 'yes': it is saved when it knows both"):
         model.save(tmp_path / "m")
     model.learn_one({"job": "cook"}, "no")
     model.save(tmp_path / "m")
@@ -226,6 +227,19 @@ def test_notes_made_to_do_harm_are_refused(tmp_path, wrong):
     modelfile.save(model.learner_, tmp_path / "m", notes=notes_of(model) | {"classes": ["a"]})
     with pytest.raises(ValueError, match="is not a list of 2 labels"):
         steelyard.load(tmp_path / "m")
+
+
+def test_estimators_of_earlier_formats_still_load():
+    """From format 5 on, files say what estimator they were saved from."""
+    models = Path(__file__).parent / "models"
+    for path in sorted(models.glob("format-*-estimator")):
+        told = json.loads((models / f"{path.name.rsplit('-', 1)[0]}.json").read_text())["estimator"]
+        model = steelyard.load(path)
+        assert isinstance(model, OnlineClassifier)
+        assert (model.passes, model.random_state, model.classes_.dtype.kind) == (2, 0, "U")
+        frame = pd.DataFrame(told["rows"], columns=list(model.feature_names_in_))
+        np.testing.assert_allclose(model.decision_function(frame), told["predict"], rtol=1e-13)
+        assert model.partial_fit(frame, ["yes", "no", "yes"]).progressive_loss_ > 0.0
 
 
 # ------------------------------------------------------------------------------------------------- files and the shell
@@ -454,7 +468,7 @@ def test_readable_text_is_as_vowpal_wabbits(tmp_path, capsys):
         workspace.learn(each)
     workspace.finish()
     (tmp_path / "d.vw").write_text("\n".join(examples) + "\n")
-    shell("learn", tmp_path / "d.vw", "--format", "vw", "--model", tmp_path / "m", "--quiet")
+    shell("learn", tmp_path / "d.vw", "--format", "vw", "--model", tmp_path / "m", "--quiet", "--eta0", "0.5")
     shell("inspect", tmp_path / "m", "--vw")
     ours = capsys.readouterr().out.splitlines()
     theirs, named = ((tmp_path / name).read_text().splitlines() for name in ("theirs", "named"))

@@ -82,7 +82,7 @@ def test_a_saved_learner_of_any_kind_goes_on_to_the_bit(tmp_path, kind):
         np.testing.assert_array_equal(getattr(other.state, name), array)
 
 
-@pytest.mark.parametrize("number", [1, 2, 3, 4])
+@pytest.mark.parametrize("number", [1, 2, 3, 4, 5])
 def test_files_of_earlier_formats_still_load(number, tmp_path):
     for name, expected in json.loads((MODELS / f"format-{number}.json").read_text()).items():
         learner = Learner.load(MODELS / f"format-{number}-{name}")

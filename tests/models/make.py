@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import scipy.sparse as sp
 
-from steelyard import Bank, Learner, Mixture
+from steelyard import Bank, Learner, Mixture, OnlineClassifier
 from steelyard.modelfile import FORMAT
 
 LEARNERS: dict[str, Any] = {
@@ -24,6 +26,7 @@ LEARNERS: dict[str, Any] = {
     "mixture": lambda: Mixture("logistic"),
     "regression": lambda: Mixture("squared"),
     "classes": lambda: Mixture("logistic", n_outputs=3),
+    "sparse": lambda: Mixture("hinge"),
 }
 
 
@@ -35,13 +38,21 @@ def main() -> None:
     labels = {"classes": np.arange(20.0) % 3, "regression": 100.0 * real, "bank": real, "ball": real}
     told = {}
     for name, make in LEARNERS.items():
-        learner = make()
-        learner.learn(X, labels.get(name, np.sign(X[:, 0])))
+        learner, rows = make(), X
+        if name == "sparse":
+            rows = np.zeros((20, 300))
+            rows[:, [3, 50, 299]] = X
+        learner.learn(sp.csr_matrix(rows) if name == "sparse" else rows, labels.get(name, np.sign(X[:, 0])))
         learner.save(folder / f"format-{FORMAT}-{name}")
-        told[name] = {"rows": X[:3].tolist(), "predict": learner.predict(X[:3]).tolist()}
+        told[name] = {"rows": rows[:3].tolist(), "predict": learner.predict(rows[:3]).tolist()}
         if learner.certificate and name != "classes":
             told[name]["fenchel"] = learner.certify().fenchel
-    (folder / f"format-{FORMAT}.json").write_text(json.dumps(told, indent=1) + "\n")
+    frame = pd.DataFrame(X, columns=["age", "height", "weight"])
+    model = OnlineClassifier(random_state=0, passes=2).fit(frame, np.where(X[:, 0] > 0.0, "yes", "no"))
+    model.save(folder / f"format-{FORMAT}-estimator")
+    told["estimator"] = {"rows": X[:3].tolist(), "predict": model.decision_function(frame[:3]).tolist()}
+    lines = [f"{json.dumps(name)}: {json.dumps(each)}" for name, each in told.items()]
+    (folder / f"format-{FORMAT}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 if __name__ == "__main__":
