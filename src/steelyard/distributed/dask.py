@@ -13,6 +13,7 @@ from steelyard.distributed import tasks
 from steelyard.distributed.files import FileSlice, common_columns, parts_of, scan_file
 from steelyard.distributed.found import Found, add_up, check_agreement, warn_of_unmixed
 from steelyard.distributed.inputs import file_paths, partitions
+from steelyard.distributed.merge import check_merges
 from steelyard.distributed.plan import Piece, groups_of, plan_pass
 from steelyard.distributed.run import Run
 from steelyard.online import OnlineLearner, Progress
@@ -37,7 +38,7 @@ def fit(
     zero_based: bool | Literal["auto"] = "auto",
     progress: Report | bool | None = None,
 ) -> _Model:
-    """Fit an estimator on the workers of a Dask cluster, from scratch; see ``docs/many-machines.md``.
+    """Fit an estimator on the workers of a Dask cluster, from scratch; see ``docs/guide/many-machines.md``.
 
     Shards learn side by side and are merged again and again, so the model is not that of ``model.fit``. It depends on
     the data, on their partitions, on ``shards`` and on ``random_state``, and not on the cluster: workers that are lost
@@ -86,6 +87,7 @@ def fit(
     from sklearn.base import clone
 
     _check_model(model, classes, shards)
+    model._refuse_early_stopping("distributed.fit")
     seeds = model._pass_seeds()
     with ExitStack() as stack:
         run = Run(_client_of(client), _reporter(progress, stack))
@@ -95,7 +97,8 @@ def fit(
             fitted._name_classes(classes)
         data = _data(run, fitted, X, y, sample_weight, n_features, zero_based)
         fitted.learner_ = _learn(run, fitted, data, shards, seeds)
-    model.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+    for name in ("feature_names_in_", "validation_losses_", "_curve"):  # of an earlier fit
+        model.__dict__.pop(name, None)
     model.__dict__.update({name: value for name, value in vars(fitted).items() if name.endswith("_")})
     return model
 
@@ -106,7 +109,8 @@ def _learn(run: Run, fitted: Any, data: _Arrays | _Files, shards: int | None, se
     warn_of_unmixed(data.found, [[data.place(p) for p in group] for group in groups_of(data.rows, shards)])
     setup = run.literal(fitted), run.literal(factors)
     run.begin(sum(data.rows) * len(seeds))
-    fitted.pass_losses_, first = [], Progress()
+    fitted._begin_passes()
+    first = Progress()
     for done, seed in enumerate(seeds):
         seen = Progress()
         rounds = plan_pass(data.rows, shards, first=done == 0)
@@ -138,7 +142,7 @@ def _check_model(model: Any, classes: Any, shards: Any) -> None:
     whole = isinstance(shards, (int, np.integer)) and not isinstance(shards, bool)
     if shards is not None and (not whole or shards < 1):
         raise ValueError(f"shards must be an integer of at least 1, got {shards!r}")
-    model._new_learner()  # refuses wrong options here, and not in a worker
+    check_merges(model._new_learner(), "the model")  # refuses wrong options here, and not in a worker
 
 
 def _client_of(client: Any) -> Any:

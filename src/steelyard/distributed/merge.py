@@ -121,6 +121,17 @@ def _check_kind(learner: Any, what: str) -> None:
         raise TypeError(
             f"{what} is a {type(learner).__name__}: merge takes a Learner, Bank or Mixture, or fitted estimators"
         )
+    check_merges(learner, what)
+
+
+def check_merges(learner: OnlineLearner, what: str) -> None:
+    """Refuse learners that have no merge."""
+    options = learner._options()
+    if options.get("l1") or options.get("l2") or options.get("average"):
+        raise ValueError(
+            f"{what} has l1, l2 or average: such learners cannot be merged, since an average of models is neither sparse "
+            "nor what one learner would have learned. Learn without them, or on one machine"
+        )
 
 
 def _difference(one: OnlineLearner, other: OnlineLearner) -> str:
@@ -228,8 +239,8 @@ def _merge_estimators(each: list[Any], start: Any) -> Any:
     result.learner_ = merge(
         [estimator.learner_ for estimator in each], None if start is None else getattr(start, "learner_", None)
     )
-    if hasattr(result, "pass_losses_"):
-        del result.pass_losses_  # of one fit, and not of these together
+    for name in ("pass_losses_", "validation_losses_", "_curve"):  # of one fit, and not of these together
+        result.__dict__.pop(name, None)
     return result
 
 
