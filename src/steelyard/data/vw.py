@@ -167,7 +167,7 @@ class VwFormat(Format):
             indptr=settled.indptr,
             indices=settled.indices,
             values=settled.values,
-            lines=room.lines[:count],
+            lines=room.lines[:count].copy(),  # which are remembered for long
             line_count=int(state[layout.PARSE_LINES]),
             size=len(content),
             weight=room.weight[: count if state[layout.PARSE_WEIGHTED] else 0],
