@@ -243,11 +243,12 @@ def test_many_passes_come_to_scikit_learns_objective(l1, l2):
         C=1.0 / ((l1 + l2) * len(y)), l1_ratio=l1 / (l1 + l2), solver="saga", tol=1e-8, max_iter=20_000
     ).fit(X, y)
     best = logistic_objective(X, signs, theirs.coef_[0], theirs.intercept_[0], l1, l2)
-    ours = OnlineClassifier(eta0=1.0, center="origin", l1=l1, l2=l2, passes=100, random_state=0).fit(X, y)
+    options = {"eta0": 10.0, "schedule": "adagrad-norm", "center": "origin", "random_state": 0}
+    ours = OnlineClassifier(l1=l1, l2=l2, passes=100, **options).fit(X, y)
     found = logistic_objective(X, signs, ours.coef_[0], ours.intercept_[0], l1, l2)
     assert best - 1e-6 <= found <= 1.01 * best
     if l1:
-        assert ((ours.coef_[0] != 0.0) == (theirs.coef_[0] != 0.0)).mean() >= 0.9
+        assert ((ours.coef_[0] != 0.0) == (theirs.coef_[0] != 0.0)).mean() >= 0.95
 
 
 def test_regression_comes_to_the_elastic_net():
