@@ -145,9 +145,7 @@ def one_pass(folder):
             for l1 in rates:
                 model = OnlineClassifier(l1=l1, **options).fit(X, y)
                 kept = (model.coef_ != 0.0).mean()
-                rows.append(
-                    [name, center, f"{l1:g}", f"{kept:.1%}", f"{model.score(T, z):.2%}", f"{plain:.2%}"]
-                )
+                rows.append([name, center, f"{l1:g}", f"{kept:.1%}", f"{model.score(T, z):.2%}", f"{plain:.2%}"])
     print(table(["set", "center", "l1", "not zero", "accuracy", "without l1"], rows), flush=True)
 
 

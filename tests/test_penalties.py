@@ -6,7 +6,6 @@ import copy
 import itertools
 
 import mpmath
-import naive_penalties
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -16,6 +15,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.linear_model import ElasticNet, LogisticRegression
 
+import naive_penalties
 from steelyard import Bank, Learner, OnlineClassifier, OnlineRegressor, merge
 from steelyard.kernels import layout
 from steelyard.lazystate import shrunk
@@ -341,7 +341,9 @@ def test_events_learn_as_rows_do():
     from steelyard.events import EventLearner
 
     rng = np.random.default_rng(0)
-    events = [({f"f{j}": float(rng.normal()) for j in rng.integers(0, 9, 4)}, rng.choice([-1.0, 1.0])) for _ in range(50)]
+    events = [
+        ({f"f{j}": float(rng.normal()) for j in rng.integers(0, 9, 4)}, rng.choice([-1.0, 1.0])) for _ in range(50)
+    ]
     for options in ({"l1": 0.01}, {"l1": 0.01, "center": "origin"}, {"l2": 0.1}, {"average": True}):
         by_event = EventLearner(Learner(**options), bits=8)
         by_row = Learner(**options)

@@ -86,7 +86,9 @@ class Ftrl(OnlineLearner):
                 "guard=True needs center='origin', metric='scalar' and no radius: Algorithm 1's condition is for those"
             )
         if guard and regularizer.penalised:
-            raise ValueError("guard=True takes no l1 and l2: Algorithm 1's condition is for a learner without penalties")
+            raise ValueError(
+                "guard=True takes no l1 and l2: Algorithm 1's condition is for a learner without penalties"
+            )
         self.guard = bool(guard)
         self.average = bool(average)
         if self.average:
