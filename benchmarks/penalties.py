@@ -2,7 +2,7 @@
 
     python benchmarks/penalties.py --data FOLDER [--only a b c d e]
 
-a   many passes: the objective over that of scikit-learn at equal penalties, and how many coefficients agree in being zero
+a   many passes: the objective over that of scikit-learn at equal penalties, and which share of the zeros agrees
 b   one pass: progressive loss beside `vw --ftrl` with l1 and l2, at as many coefficients that are not zero
 c   one pass over text: how many coefficients are not zero, and the accuracy on the test file beside that without l1
 d   the time of a pass with penalties over that of one without, in one run
@@ -39,7 +39,7 @@ def standardised(X):
     return (X[:, spread > 0.0] - X.mean(axis=0)[spread > 0.0]) / spread[spread > 0.0]
 
 
-# ------------------------------------------------------------------------------------------------------------ objectives
+# -------------------------------------------------------------------------------- objectives
 
 
 def objective(loss, X, y, model, l1, l2):
@@ -75,7 +75,7 @@ def beside_sklearn(folder):
     print(table(["set", "l1", "l2", "objective / scikit-learn's", "zeros that agree"], rows), flush=True)
 
 
-# ---------------------------------------------------------------------------------------------------------------- Wabbit
+# -------------------------------------------------------------------------------- Wabbit
 
 
 def lines(X, y, loss):
@@ -131,7 +131,7 @@ def beside_wabbit(folder):
     print(table(head, rows), flush=True)
 
 
-# ------------------------------------------------------------------------------------------------------------------ text
+# -------------------------------------------------------------------------------- text
 
 
 def one_pass(folder):
@@ -149,7 +149,7 @@ def one_pass(folder):
     print(table(["set", "center", "l1", "not zero", "accuracy", "without l1"], rows), flush=True)
 
 
-# ------------------------------------------------------------------------------------------------------------------ time
+# -------------------------------------------------------------------------------- time
 
 
 def times(repeats):
@@ -170,7 +170,7 @@ def times(repeats):
     print(table(["rows", "metric", "center", *cases], rows), flush=True)
 
 
-# --------------------------------------------------------------------------------------------------------------- weights
+# -------------------------------------------------------------------------------- weights
 
 
 def weights(folder):

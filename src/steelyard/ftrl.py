@@ -53,7 +53,8 @@ def _check_average(regularizer: Regularizer, guard: bool) -> None:
         raise ValueError(f"average=True and {what} do not go together: a row then moves all weights, not only its own")
     if regularizer.adaptive and regularizer.center == "origin":
         raise ValueError(
-            "average=True with schedule='adagrad-norm' and metric='diagonal' needs center='trajectory', or metric='scalar'"
+            "average=True with schedule='adagrad-norm' and metric='diagonal' needs center='trajectory', or "
+            "metric='scalar'"
         )
 
 
