@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import lzma
+import re
 import subprocess
 
 import numpy as np
@@ -80,8 +81,6 @@ def test_wrong_input_is_named(tmp_path, capsys, name, content, options, told, sh
     assert not out
     assert message.startswith(f"steelyard: {tmp_path}") or "not enough memory" in message
     assert message.count("\n") == 1
-    import re
-
     assert re.search(told, message), message
     assert {each.name for each in tmp_path.iterdir()} == {name}
 
