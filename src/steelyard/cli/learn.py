@@ -210,14 +210,15 @@ def _state(job: Run, report: LearnReport, command: dict[str, Any], *, finished: 
 def _interruptible(
     job: Run, options: argparse.Namespace, report: LearnReport, command: dict[str, Any]
 ) -> Iterator[None]:
-    """Ctrl-C stops between two steps, where the learner is whole, and saves it if there is a place for it."""
+    """Ctrl-C and SIGTERM stop between two steps, where the learner is whole, and save it if there is a place for it."""
 
     def stop(number: int, frame: Any) -> None:
         if not job.busy:
             raise KeyboardInterrupt
         job.asked_to_stop = True
 
-    before = signal.signal(signal.SIGINT, stop) if options.checkpoint else None
+    signals = (signal.SIGINT, signal.SIGTERM) if options.checkpoint else ()
+    before = {kind: signal.signal(kind, stop) for kind in signals}
     try:
         yield
     except KeyboardInterrupt:
@@ -228,8 +229,8 @@ def _interruptible(
             )
         raise
     finally:
-        if before is not None:
-            signal.signal(signal.SIGINT, before)
+        for kind, handler in before.items():
+            signal.signal(kind, handler)
 
 
 def _notes(job: Run, options: argparse.Namespace) -> dict[str, Any]:

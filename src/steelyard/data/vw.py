@@ -190,7 +190,7 @@ def _patch(room: _Room, content: bytes, kind: int, index: int, start: int, end: 
     value = _float(content, start, end, kind)
     if kind in (layout.ODD_VALUE, layout.ODD_SCALE):
         if index >= 0:
-            room.values[index] *= value
+            room.values[index] = float(room.values[index]) * value  # NumPy warns of 0 times inf
     elif kind != layout.ODD_BASE:
         (room.y if kind == layout.ODD_LABEL else room.weight)[index] = value
 
