@@ -4,7 +4,8 @@ python benchmarks/startup.py                             # this interpreter
 python benchmarks/startup.py --python fresh/bin/python   # one with the wheel, for example
 
 The first time has an empty cache folder; a wheel has its kernels with it, a source checkout compiles them then. Times
-are the least of several runs, process start included. Vowpal Wabbit's Python package is left out where it is not there.
+are the least of several runs, process start included. Peers are those of the interpreter that runs this; one that is
+not there is left out. `make startup` does all of it with a wheel in an environment of its own.
 """
 
 from __future__ import annotations
@@ -34,12 +35,14 @@ X, y = load_svmlight_file({path!r})
 X.indices, X.indptr = X.indices.astype("i4"), X.indptr.astype("i4")
 SGDClassifier(loss="log_loss", max_iter=1, tol=None).fit(X, y)
 """
+FIT, LEARN, ONE_ROW = "OnlineClassifier().fit on breast cancer", "steelyard learn on 2 MB", "steelyard learn on one row"
+OURS = {FIT: CANCER, LEARN: SHELL, ONE_ROW: SHELL}
+IMPORTS = "import sklearn.linear_model, numba"
 PLAIN = {
     "python -c pass": "pass",
     "import numpy": "import numpy",
-    "import sklearn.linear_model, numba": "import sklearn.linear_model, numba",
+    IMPORTS: IMPORTS,
 }
-OURS = {"OnlineClassifier().fit on breast cancer": CANCER, "steelyard learn on 2 MB": SHELL}
 PEERS = {"SGDClassifier on 2 MB": SGD, "Vowpal Wabbit on 2 MB": VOWPAL}
 REPORT = "\nimport sys; print(*sorted({'numba', 'sklearn', 'scipy'} & set(sys.modules)), file=sys.stderr)"
 
@@ -55,16 +58,28 @@ def make(path: Path) -> None:
         lines.append((label, " ".join(f"{j + 1}:{v:.6g}" for j, v in zip(indices, values, strict=True))))
     path.write_text("".join(f"{label} {row}\n" for label, row in lines))
     path.with_name(path.name + ".vw").write_text("".join(f"{label} | {row}\n" for label, row in lines))
+    path.with_name("one").write_text("1 1:1\n")
 
 
-def run(python: str, code: str, cache: str) -> tuple[float, str]:
-    """Seconds, and what was imported."""
-    environment = {**os.environ, "STEELYARD_CACHE": cache}
+def run(python: str, code: str, cache: Path) -> tuple[float, str]:
+    """Seconds, and what was imported; infinitely many where it failed."""
+    cache.mkdir(exist_ok=True)
+    environment = {**os.environ, "STEELYARD_CACHE": str(cache)}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     start = time.perf_counter()
     done = subprocess.run([python, "-c", code + REPORT], capture_output=True, text=True, env=environment, cwd=cache)
     seconds = time.perf_counter() - start
-    return (seconds, done.stderr.splitlines()[-1]) if done.returncode == 0 else (np.nan, "failed")
+    said = done.stderr.splitlines()[-1:] or [""]
+    return (seconds, said[0]) if done.returncode == 0 else (np.inf, f"failed: {said[0]}")
+
+
+def measure(python: str, code: str, folder: Path, repeats: int, cold: bool) -> tuple[float, float, str]:
+    """The least time with nothing kept from before, if that is asked for, the least later, and what was imported."""
+    new = (Path(tempfile.mkdtemp(dir=folder)) for _ in range(min(repeats, 3) if cold else 0))
+    first = min((run(python, code, cache)[0] for cache in new), default=np.nan)
+    run(python, code, folder / "kept")
+    found = [run(python, code, folder / "kept") for _ in range(repeats)]
+    return first, min(seconds for seconds, _ in found), found[-1][1]
 
 
 def main() -> None:
@@ -72,25 +87,24 @@ def main() -> None:
     parser.add_argument("--python", default=sys.executable, metavar="FILE", help="the interpreter to start")
     parser.add_argument("--repeats", type=int, default=5, metavar="N")
     options = parser.parse_args()
-    python, rows = os.path.abspath(options.python), []
+    times, rows = {}, []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "data"
         make(path)
-        kept = Path(folder) / "kept"
-        kept.mkdir()
         for name, code in {**OURS, **PLAIN, **PEERS}.items():
-            ready = code.replace("{path!r}", repr(str(path))).replace("{path}", str(path))
-            first = np.nan
-            if name in OURS:
-                for i in range(min(options.repeats, 3)):
-                    new = Path(folder) / f"{len(rows)}-{i}"
-                    new.mkdir()
-                    first = np.fmin(first, run(python, ready, str(new))[0])
-            run(python, ready, str(kept))
-            found = [run(python, ready, str(kept)) for _ in range(options.repeats)]
-            shown = "" if np.isnan(first) else f"{first:.2f} s"
-            rows.append([name, shown, f"{min(seconds for seconds, _ in found):.2f} s", found[-1][1]])
+            data = path.with_name("one") if name == ONE_ROW else path
+            ready = code.replace("{path!r}", repr(str(data))).replace("{path}", str(data))
+            python = sys.executable if name in PEERS else os.path.abspath(options.python)
+            first, later, imported = measure(python, ready, Path(folder), options.repeats, name in OURS)
+            times[name] = first, later
+            rows.append([name, "" if np.isnan(first) else f"{first:.2f} s", f"{later:.2f} s", imported])
     print(table(["", "first time", "later", "imported"], rows))
+    itself = times[LEARN][1] - times[ONE_ROW][1]
+    print(f"the fit's first time is {times[FIT][0] / times[FIT][1]:.2f} of a later one")
+    print(
+        f"the learning itself takes {itself:.2f} s, and `steelyard learn` "
+        f"{times[LEARN][1] / (times[IMPORTS][1] + itself):.2f} of the two imports and that"
+    )
 
 
 if __name__ == "__main__":
