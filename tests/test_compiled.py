@@ -803,7 +803,7 @@ class Half:
 MOMENTS = {
     "compiling": "from steelyard.compiled import door; door.build = end\n",
     "writing": "folder.open = lambda number, mode: Half(open(number, mode)) if mode == 'wb' else open(number, mode)\n"
-    "folder.locked = __import__('contextlib').nullcontext\n",
+    "folder.locked = lambda *_: __import__('contextlib').nullcontext(True)\n",
     "renaming": "os.replace = end\n",
     "kept": "done = os.replace\ndef after(*a, **k):\n    done(*a, **k)\n    end()\nos.replace = after\n",
 }
