@@ -666,6 +666,13 @@ def test_numba_without_optimization_still_runs(tmp_path):
     subprocess.run([sys.executable, "-c", code], check=True, env=environment, capture_output=True)
 
 
+@pytest.mark.parametrize("way", ["objects", "numba"])
+def test_numba_that_may_not_compile_is_named(tmp_path, way):
+    process = start(STEP, STEELYARD_CACHE=str(tmp_path), STEELYARD_KERNELS=way, NUMBA_DISABLE_JIT="1")
+    assert "ValueError: NUMBA_DISABLE_JIT is set, and a kernel must be compiled" in process.communicate()[1]
+    assert process.returncode == 1
+
+
 def test_an_array_that_says_otherwise_of_itself():
     class Liar(np.ndarray):
         @property

@@ -131,6 +131,7 @@ def can_load() -> bool:
 
 def through_numba(name: str) -> Any:
     """The function of that name as Numba calls it, which keeps it where objects cannot be loaded."""
+    _check_that_numba_compiles()
     from steelyard.kernels import library
 
     if name == HAND_OVER:  # Numba hands over in its own way
@@ -202,6 +203,7 @@ def _compile(name: str) -> bytes:
 
 def build(name: str) -> bytes:
     """The object file of a function, compiled now."""
+    _check_that_numba_compiles()
     compiled_here.append(name)
     from steelyard.kernels.library import object_file
 
@@ -209,6 +211,14 @@ def build(name: str) -> bytes:
     if code is None:
         raise CannotBuild(name)
     return code
+
+
+def _check_that_numba_compiles() -> None:
+    """Kernels are written for compilation, and do not run as Python."""
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+        raise ValueError(
+            "NUMBA_DISABLE_JIT is set, and a kernel must be compiled: unset it, or use a wheel that has them"
+        )
 
 
 @cache
