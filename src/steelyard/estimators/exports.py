@@ -81,8 +81,8 @@ class Exports:
         >>> from sklearn.datasets import load_iris
         >>> from steelyard import OnlineClassifier
         >>> model = OnlineClassifier(random_state=0).fit(*load_iris(return_X_y=True))
-        >>> graph = model.to_onnx().graph  # doctest: +SKIP
-        >>> [output.name for output in graph.output]  # doctest: +SKIP
+        >>> graph = model.to_onnx().graph
+        >>> [output.name for output in graph.output]
         ['label', 'probabilities']
         """
         from steelyard.export.onnx import to_onnx
