@@ -102,7 +102,7 @@ class Exports:
         >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
         >>> found = json.loads(OnlineRegressor(random_state=0).fit(X, y).to_json(top=1))
         >>> found["loss"], found["features"], found["coefficients"][0]["name"]
-        ('squared', 10, 'bmi')
+        ('squared', 10, 's5')
         """
         from steelyard.estimators.files import notes_of
         from steelyard.export.describe import describe
