@@ -56,6 +56,9 @@ class OnlineEstimator(EventEstimator, Exports, BaseEstimator):  # type: ignore[m
         verbose: int,
         certificate: bool | None,
         bits: int | None,
+        l1: float,
+        l2: float,
+        average: bool,
     ) -> None:
         self.loss = loss
         self.update = update
@@ -76,6 +79,9 @@ class OnlineEstimator(EventEstimator, Exports, BaseEstimator):  # type: ignore[m
         self.verbose = verbose
         self.certificate = certificate
         self.bits = bits
+        self.l1 = l1
+        self.l2 = l2
+        self.average = average
 
     def _new_learner(self, n_outputs: int = 1) -> OnlineLearner:
         return new_learner(
@@ -90,6 +96,9 @@ class OnlineEstimator(EventEstimator, Exports, BaseEstimator):  # type: ignore[m
             fit_intercept=self.fit_intercept,
             certificate=self.certificate,
             n_outputs=n_outputs,
+            l1=self.l1,
+            l2=self.l2,
+            average=self.average,
         )
 
     @contextmanager

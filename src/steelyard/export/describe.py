@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from steelyard import __version__
+from steelyard.data.naming import name_products
 from steelyard.losses import Array, CustomLoss
 from steelyard.online import OnlineLearner
 
@@ -67,17 +68,19 @@ def _plain(value: Any) -> Any:
 
 def _largest(coef: Array, top: int | None, notes: dict[str, Any]) -> list[dict[str, Any]]:
     """The coefficients with the largest absolute values, over all outputs."""
-    names, classes = notes.get("names") or {}, notes.get("classes")
-    one_based = (notes.get("data") or {}).get("zero_based") is False
+    schema, classes = notes.get("data") or {}, notes.get("classes")
+    names = {int(index): name for index, name in (notes.get("names") or {}).items()}
+    one_based = schema.get("zero_based") is False
     flat = np.abs(coef).reshape(-1)
     places = np.flatnonzero(flat)
     places = places[np.lexsort((places, -flat[places]))][:top]
+    names |= name_products((places % coef.shape[1]).tolist(), names, schema)
     found = []
     for place in places.tolist():
         output, index = divmod(place, coef.shape[1])
         each: dict[str, Any] = {
             "index": index,
-            "name": names.get(str(index), str(index + 1) if one_based else None),
+            "name": names.get(index, str(index + 1) if one_based else None),
             "value": float(coef[output, index]),
         }
         if coef.shape[0] > 1:
