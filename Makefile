@@ -37,17 +37,17 @@ docs: $(VENV)/ready-docs
 	$(BIN)/python -m sphinx -b html -W --keep-going -q docs docs/_build/html
 	$(BIN)/python docs/_ext/check_links.py docs/_build/html
 
-bench: $(VENV)/ready
-	$(BIN)/python benchmarks/speed.py
-	$(BIN)/python benchmarks/shuffle.py
-	$(BIN)/python benchmarks/floor.py
-	$(BIN)/python benchmarks/bank.py
-	$(BIN)/python benchmarks/auto.py
-	$(BIN)/python benchmarks/reader.py
-	$(BIN)/python benchmarks/startup.py
+# Results go into benchmarks/results, and from there into docs/benchmarks.md.
+BENCHES := speed floor growth auto events shuffle bank reader text startup weights drift workers
+bench: $(VENV)/ready $(BENCHES:%=bench-%)
+	$(BIN)/python benchmarks/page.py
+
+bench-%: $(VENV)/ready
+	$(BIN)/python benchmarks/$*.py
 
 quality: $(VENV)/ready
 	$(BIN)/python benchmarks/quality.py $(if $(DATA),--data $(DATA))
+	$(BIN)/python benchmarks/page.py
 
 scores: $(VENV)/ready
 	$(BIN)/python benchmarks/scores.py $(if $(DATA),--data $(DATA))

@@ -10,10 +10,13 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+from record import Results, parser
 from speed import dense_data, fastest, sparse_data
 from vowpalwabbit import Workspace
 
 from steelyard import Learner, Mixture
+
+ALONE, VW = "Learner, eta0=1", "Vowpal Wabbit from its cache"
 
 
 def write_text(path, X, y):
@@ -24,39 +27,30 @@ def write_text(path, X, y):
             file.write(f"{label:g} | {features}\n")
 
 
-def report(title, times):
-    print(f"\n{title}")
-    for name, seconds in times.items():
-        print(f"  {name:36s} {seconds * 1e3:8.1f} ms   {seconds / times['Learner, eta0=1']:5.2f} of one learner")
+def ours(X, y):
+    return {
+        ALONE: lambda: Learner("logistic").learn(X, y),
+        "Mixture": lambda: Mixture("logistic").learn(X, y),
+        "Mixture, squared loss": lambda: Mixture("squared").learn(X, y),
+    }
 
 
 def main():
-    X, y = sparse_data(200_000)
+    options = parser(__doc__).parse_args()
+    scale, repeats = (200, 1) if options.quick else (1, 5)
+    results = Results("auto", options)
+    X, y = sparse_data(200_000 // scale)
     with tempfile.TemporaryDirectory() as folder:
         text = Path(folder, "rows.vw")
         write_text(text, X, y)
-        options = f"-d {text} -c --cache_file {text}.cache --quiet -b 18 --loss_function logistic --holdout_off"
-        times = fastest(
-            {
-                "Learner, eta0=1": lambda: Learner("logistic").learn(X, y),
-                "Mixture": lambda: Mixture("logistic").learn(X, y),
-                "Mixture, squared loss": lambda: Mixture("squared").learn(X, y),
-                "Vowpal Wabbit from its cache": lambda: Workspace(options).finish(),
-            },
-            repeats=5,
-        )
-    report("CSR 200,000 x 131,072, 75 non-zeros a row", times)
-    print(f"  Mixture / Vowpal Wabbit: {times['Mixture'] / times['Vowpal Wabbit from its cache']:.2f}")
-    X, y = dense_data(500_000)
-    times = fastest(
-        {
-            "Learner, eta0=1": lambda: Learner("logistic").learn(X, y),
-            "Mixture": lambda: Mixture("logistic").learn(X, y),
-            "Mixture, squared loss": lambda: Mixture("squared").learn(X, y),
-        },
-        repeats=5,
-    )
-    report("dense 500,000 x 50", times)
+        words = f"-d {text} -c --cache_file {text}.cache --quiet -b 18 --loss_function logistic --holdout_off"
+        times = fastest({**ours(X, y), VW: lambda: Workspace(words).finish()}, repeats)
+    case = f"CSR {X.shape[0]:,} × {X.shape[1]:,}, 75 non-zeros a row"
+    results.compare(case, times, ALONE)
+    results.compare(f"{case}, logistic loss", {name: times[name] for name in ("Mixture", VW)}, VW)
+    X, y = dense_data(500_000 // scale)
+    results.compare(f"dense {X.shape[0]:,} × {X.shape[1]}", fastest(ours(X, y), repeats), ALONE)
+    results.save()
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ the work, nothing where dense rows are in the cache anyway.
 from __future__ import annotations
 
 import numpy as np
+from record import Results, parser
 from sklearn.datasets import load_digits
 from speed import fastest, sparse_data
 
@@ -18,9 +19,12 @@ RATES = np.logspace(-3, 3, 25)
 
 
 def main():
+    options = parser(__doc__).parse_args()
+    rates, rows, repeats = (RATES[::8], 500, 1) if options.quick else (RATES, 20_000, 5)
+    results = Results("bank", options)
     digits, number = load_digits(return_X_y=True)
     odd = np.where(number % 2 == 1, 1.0, -1.0)
-    wide, narrow = sparse_data(20_000, features=8192), sparse_data(50_000, features=128, nonzeros=14)
+    wide, narrow = sparse_data(rows, features=8192), sparse_data(rows * 5 // 2, features=128, nonzeros=14)
     cases = {
         "squared, CSR 75 non-zeros a row": ("squared", *wide),
         "squared, CSR 14 non-zeros a row": ("squared", *narrow),
@@ -30,18 +34,18 @@ def main():
     }
     for name, (loss, X, y) in cases.items():
         for schedule, center in (("gap", "origin"), ("power", "trajectory")):
-            options = {"schedule": schedule, "center": center, "metric": "scalar"}
+            chosen = {"schedule": schedule, "center": center, "metric": "scalar"}
 
-            def bank(loss=loss, X=X, y=y, options=options):
-                Bank(loss, updates=["iwa"], eta0=RATES, **options).learn(X, y)
+            def bank(loss=loss, X=X, y=y, chosen=chosen):
+                Bank(loss, updates=["iwa"], eta0=rates, **chosen).learn(X, y)
 
-            def singles(loss=loss, X=X, y=y, options=options):
-                for rate in RATES:
-                    Learner(loss, eta0=rate, **options).learn(X, y)
+            def singles(loss=loss, X=X, y=y, chosen=chosen):
+                for rate in rates:
+                    Learner(loss, eta0=rate, **chosen).learn(X, y)
 
-            times = fastest({"bank": bank, "singles": singles}, repeats=5)
-            shown = ", ".join(f"{each} {seconds * 1e3:.1f} ms" for each, seconds in times.items())
-            print(f"{name:36s} {schedule:6s} {shown}: {times['bank'] / times['singles']:.2f}")
+            alone = f"{rates.size} single passes"
+            results.compare(f"{name}, {schedule}", fastest({"one bank": bank, alone: singles}, repeats), alone)
+    results.save()
 
 
 if __name__ == "__main__":

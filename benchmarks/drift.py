@@ -14,17 +14,18 @@ from pathlib import Path
 
 import numpy as np
 from quality import as_rows, vw_loss
+from record import Results, parser
 
 from steelyard import Mixture
 
 ROWS = 20_000
 
 
-def models(d):
+def models(d, rows):
     """The model of every row, for each kind of stream."""
     rng = np.random.default_rng(d)
     u, w = 2.0 * rng.normal(size=(2, d)) / np.sqrt(d)
-    t = np.arange(ROWS)[:, None] / ROWS
+    t = np.arange(rows)[:, None] / rows
     return {
         "stays": u + 0.0 * t,
         "turns round once": np.where(t < 0.5, u, -u),
@@ -34,28 +35,34 @@ def models(d):
     }
 
 
+def vowpal(X, y, loss):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.vw"
+        lines = (f"{y} | {' '.join(f'{i}:{v:.7g}' for i, v in x.items())}\n" for x, y in as_rows(X, y))
+        path.write_text("".join(lines))
+        return vw_loss(path, loss) / (2.0 if loss == "squared" else 1.0)
+
+
 def main():
-    print("| columns | stream | loss | mixture | best expert | VW default |")
-    print("| ---: | --- | --- | ---: | ---: | ---: |")
+    options = parser(__doc__).parse_args()
+    rows = 200 if options.quick else ROWS
+    results = Results("drift", options)
     for d in (10, 150):
         rng = np.random.default_rng(d + 1)
-        X = rng.normal(size=(ROWS, d))
-        for name, model in models(d).items():
+        X = rng.normal(size=(rows, d))
+        for name, model in models(d, rows).items():
             score = (X * model).sum(axis=1)
             targets = {
-                "logistic": np.where(score + rng.logistic(size=ROWS) > 0, 1.0, -1.0),
-                "squared": score + 0.5 * rng.normal(size=ROWS),
+                "logistic": np.where(score + rng.logistic(size=rows) > 0, 1.0, -1.0),
+                "squared": score + 0.5 * rng.normal(size=rows),
             }
             for loss, y in targets.items():
                 mixture = Mixture(loss)
                 ours = mixture.learn(X, y).average_loss
                 best = min(expert.loss for expert in mixture.bank())
-                with tempfile.TemporaryDirectory() as folder:
-                    path = Path(folder) / "rows.vw"
-                    lines = (f"{y} | {' '.join(f'{i}:{v:.7g}' for i, v in x.items())}\n" for x, y in as_rows(X, y))
-                    path.write_text("".join(lines))
-                    theirs = vw_loss(path, loss) / (2.0 if loss == "squared" else 1.0)
-                print(f"| {d} | {name} | {loss} | {ours:.4f} | {best:.4f} | {theirs:.4f} |")
+                losses = {"mixture": ours, "its best expert": best, "VW default": vowpal(X, y, loss)}
+                results.compare(f"{name}, {d} columns, {loss} loss", losses, "mixture", unit="")
+    results.save()
 
 
 if __name__ == "__main__":

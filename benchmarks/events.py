@@ -11,25 +11,28 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from record import Results, parser
 from river.linear_model import LogisticRegression
 
 from steelyard import Learner, OnlineClassifier
 
 EVENTS, FEATURES, ROUNDS = 2000, 20, 5
+PEER = "River's learn_one"
 
 
-def per_event(work: Callable[[int], Any]) -> float:
-    """The best of a few rounds, in microseconds an event."""
+def per_event(work: Callable[[int], Any], events: int) -> float:
+    """The best of a few rounds, in seconds an event."""
     best = float("inf")
     for _ in range(ROUNDS):
         start = time.perf_counter()
-        for i in range(EVENTS):
+        for i in range(events):
             work(i)
         best = min(best, time.perf_counter() - start)
-    return best / EVENTS * 1e6
+    return best / events
 
 
 def main() -> None:
+    options = parser(__doc__).parse_args()
     rng = np.random.default_rng(0)
     events = [{f"f{j}": float(v) for j, v in enumerate(row)} for row in rng.normal(size=(EVENTS, FEATURES))]
     texts = [{f"c{j}": f"v{v}" for j, v in enumerate(row)} for row in rng.integers(0, 50, (EVENTS, FEATURES))]
@@ -50,13 +53,14 @@ def main() -> None:
         "predict_proba_one, mixture": lambda i: mixture.predict_proba_one(events[i]),
         "Learner.learn of one row": lambda i: learner.learn(rows[i], signs[i]),
         "partial_fit of one row": lambda i: fitted.partial_fit(rows[i], [y[i]]),
-        "River's learn_one": lambda i: river.learn_one(events[i], y[i]),
+        PEER: lambda i: river.learn_one(events[i], y[i]),
         "River's predict_one": lambda i: river.predict_one(events[i]),
     }
-    times = {name: per_event(work) for name, work in measured.items()}
-    peer = times["River's learn_one"]
-    for name, took in times.items():
-        print(f"{name:30} {took:7.2f} µs   {took / peer:6.2f} of River's learn_one")
+    count = 20 if options.quick else EVENTS
+    times = {name: per_event(work, count) for name, work in measured.items()}
+    results = Results("events", options)
+    results.compare(f"one event of {FEATURES} features", times, PEER)
+    results.save()
 
 
 if __name__ == "__main__":

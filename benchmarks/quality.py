@@ -5,6 +5,7 @@
 The sets are the LIBSVM files of a folder, or those inside scikit-learn. Every contender learns the same rows in the
 same order and predicts each row before it learns it; losses are means over the shuffles. "Best" is the best rate of
 the grid in hindsight, one for all shuffles of a set. The table goes to quality.csv, quality.md and the standard output.
+With ``--sets`` some of the sets only; the results of the others stay, if machine and versions are the same.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import numpy as np
 import scipy.sparse as sp
 import vowpalwabbit
 from joblib import Parallel, delayed
+from record import Results, parser
 from river import linear_model, optim
 from sets import WIDE, dense, read_sets, table, write
 from sklearn.linear_model import SGDClassifier, SGDRegressor
@@ -33,6 +35,7 @@ from steelyard import Bank, Mixture, hindsight
 from steelyard.progress import progress_bar
 
 OURS, OURS_SHORT = "steelyard", "steelyard on River's rows"
+VW, SGD, RIVER = "Vowpal Wabbit", "scikit-learn SGD", "River"
 UPDATES = ("iwa", "proximal", "aprox", "linearized")
 BEST, PENALTY = "best linear model", 1e-3
 SEPARABLE = 0.01  # with less loss than this in hindsight, a ratio says how few rows there were
@@ -49,10 +52,12 @@ square). Ours can be below it, as predictions are kept within the targets seen. 
 classes are nearly separable and the ratio has no limit: it is in parentheses, and left out of the last three rows."""
 
 
-def variants(folder: str | None, skip: list[str]) -> dict[str, tuple[str, Any, np.ndarray]]:
+def variants(
+    folder: str | None, skip: list[str], only: list[str] | None = None
+) -> dict[str, tuple[str, Any, np.ndarray]]:
     """Loss, features and targets by name: the set as given and, where its columns are raw, the set scaled."""
     found = {}
-    for name, task, X, y in read_sets(folder, skip):
+    for name, task, X, y in read_sets(folder, skip, only):
         loss = "logistic" if task == "classification" else "squared"
         if loss == "squared":
             y = (y - y.mean()) / y.std()
@@ -164,8 +169,8 @@ def contend(loss: str, X: Any, y: np.ndarray, rates: list[float], river_rows: in
     return {name: np.where(np.isnan(losses), np.inf, losses) for name, losses in found.items()}
 
 
-def run(sets: dict, options: argparse.Namespace) -> dict[str, dict[str, float]]:
-    """The loss of every contender on every set: the mean over shuffles, of its best setting."""
+def run(sets: dict, options: argparse.Namespace) -> dict[str, dict[str, np.ndarray]]:
+    """The losses of every contender on every set: means over shuffles, one for each of its settings."""
 
     def work() -> Iterator[Any]:
         for loss, X, y in sets.values():
@@ -182,9 +187,42 @@ def run(sets: dict, options: argparse.Namespace) -> dict[str, dict[str, float]]:
             if progress is not None:
                 progress(name, done, len(names))
     return {
-        name: {each: float(np.mean([run[each] for run in runs], axis=0).min()) for each in runs[0]}
+        name: {each: np.mean([run[each] for run in runs], axis=0) for each in runs[0]}
         for name, runs in gathered.items()
     }
+
+
+def curves(found: dict[str, np.ndarray], count: int) -> dict[str, np.ndarray]:
+    """Loss at each rate of the grid, by contender; the peers' lists begin with their default."""
+    grids = {
+        VW: found["VW best"][1:],
+        f"{SGD}, constant": found["scikit-learn best"][1 : 1 + count],
+        f"{SGD}, invscaling": found["scikit-learn best"][1 + count :],
+        RIVER: found["River best"][1:],
+    }
+    return {**grids, **{update: found[f"{update} best"] for update in UPDATES}}
+
+
+def keep(sets: dict, found: dict[str, dict[str, np.ndarray]], options: argparse.Namespace) -> None:
+    """quality.json, the best setting of each contender, and rates.json, all of them."""
+    quality, rates = Results("quality", options), Results("rates", options)
+    for name, rows in found.items():
+        loss, X, y = sets[name]
+        shape = {"loss": loss, "rows": min(options.rows, len(y)), "columns": X.shape[1], "shuffles": options.repeats}
+        best = {each: float(values.min()) for each, values in rows.items()}
+        for each, value in best.items():
+            if each in (OURS, OURS_SHORT):
+                quality.add(name, each, value, "loss", **shape)
+                continue
+            ours = OURS_SHORT if each.startswith(RIVER) else OURS
+            counted = each != BEST or value >= SEPARABLE
+            quality.add(name, each, value, "loss", ratio=best[ours] / value, of=ours, counted=counted)
+        rates.add(name, OURS, best[OURS], "loss", **shape)
+        rates.add(name, OURS_SHORT, best[OURS_SHORT], "loss", **shape)
+        for each, values in curves(rows, len(options.rates)).items():
+            rates.add(name, each, values, "loss", rates=options.rates)
+    for results in (quality, rates):
+        results.save(keep=True)
 
 
 def shown(ratio: float, counted: bool) -> str:
@@ -226,25 +264,33 @@ def csv_rows(losses: dict, sets: dict, options: argparse.Namespace) -> Iterator[
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", help="a folder of LIBSVM files, compressed or not (default: scikit-learn's own sets)")
+    options = parser(__doc__)
+    options.add_argument(
+        "--data", help="a folder of LIBSVM files, compressed or not (default: scikit-learn's own sets)"
+    )
     why = "sets to leave out, because multiclass labels look like targets of regression (default: news20)"
-    parser.add_argument("--skip", nargs="*", default=["news20"], metavar="NAME", help=why)
-    parser.add_argument("--rows", type=int, default=30_000, help="of each set and shuffle, at most (default: 30000)")
-    parser.add_argument("--river-rows", type=int, default=2000, help="the same for River, a slow one (default: 2000)")
-    parser.add_argument("--repeats", type=int, default=5, help="shuffles (default: 5)")
-    parser.add_argument("--rates", type=float, nargs="+", default=np.logspace(-3, 3, 13).tolist(), metavar="RATE")
-    parser.add_argument("--jobs", type=int, default=-1, help="processes (default: one for each core)")
-    parser.add_argument("--output", type=Path, default=Path("quality"), help="folder of quality.csv and quality.md")
-    options = parser.parse_args()
-    sets = variants(options.data, options.skip)
+    options.add_argument("--sets", type=lambda names: names.split(","), metavar="NAME,NAME", help="some sets only")
+    options.add_argument("--skip", nargs="*", default=["news20"], metavar="NAME", help=why)
+    options.add_argument("--rows", type=int, default=30_000, help="of each set and shuffle, at most (default: 30000)")
+    options.add_argument("--river-rows", type=int, default=2000, help="the same for River, a slow one (default: 2000)")
+    options.add_argument("--repeats", type=int, default=5, help="shuffles (default: 5)")
+    options.add_argument("--rates", type=float, nargs="+", default=np.logspace(-3, 3, 13).tolist(), metavar="RATE")
+    options.add_argument("--jobs", type=int, default=-1, help="processes (default: one for each core)")
+    options.add_argument("--output", type=Path, default=Path("quality"), help="folder of quality.csv and quality.md")
+    options = options.parse_args()
+    if options.quick:
+        options.rows, options.river_rows, options.repeats, options.jobs = 200, 50, 2, 1
+        options.rates, options.sets = options.rates[::4], options.sets or ["breast_cancer", "diabetes"]
+    sets = variants(options.data, options.skip, options.sets)
     if not sets:
-        parser.error(f"no set in {options.data}")
-    losses = run(sets, options)
+        raise SystemExit(f"no set in {options.data}")
+    found = run(sets, options)
+    losses = {name: {each: float(values.min()) for each, values in rows.items()} for name, rows in found.items()}
     text = markdown(losses, CAPTION.format(**{**vars(options), "rates": len(options.rates)}))
     head = ["set", "rows", "contender", "loss"]
     write(options.output, "quality", head, csv_rows(losses, sets, options), text)
     print(text)
+    keep(sets, found, options)
 
 
 if __name__ == "__main__":

@@ -5,21 +5,21 @@ python benchmarks/reader.py [FILE]            # makes a file of 300,000 lines if
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
+from record import Results, parser
 from sklearn.datasets import load_svmlight_file
 
 from steelyard import read_libsvm
 
 
-def make(path):
+def make(path, rows):
     rng = np.random.default_rng(0)
     with open(path, "w") as file:
-        for _ in range(300_000):
+        for _ in range(rows):
             count = rng.integers(5, 30)
             indices = np.sort(rng.choice(np.arange(1, 1000), count, replace=False))
             values = rng.random(count)
@@ -29,19 +29,27 @@ def make(path):
 
 
 def main():
+    options = parser(__doc__)
+    options.add_argument("file", nargs="?", type=Path, metavar="FILE")
+    options = options.parse_args()
+    results = Results("reader", options)
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(folder) / "made"
-        if len(sys.argv) == 1:
-            make(path)
-        read_libsvm(path)
-        ours = min(timed(lambda: read_libsvm(path)) for _ in range(5))
-        theirs = min(timed(lambda: load_svmlight_file(str(path))) for _ in range(2))
+        path = options.file or Path(folder) / "made"
+        if options.file is None:
+            make(path, 3000 if options.quick else 300_000)
         X, y = read_libsvm(path)
         Z, t = load_svmlight_file(str(path))
+        if (X != Z).nnz or not np.array_equal(y, t):
+            raise SystemExit("the two readers differ")
+        times = {
+            "scikit-learn's load_svmlight_file": min(timed(lambda: load_svmlight_file(str(path))) for _ in range(2)),
+            "read_libsvm": min(timed(lambda: read_libsvm(path)) for _ in range(5)),
+        }
         size = path.stat().st_size / 1e6
-        print(f"{size:.0f} MB: ours {ours:.3f} s ({size / ours:.0f} MB/s), scikit-learn {theirs:.3f} s")
-        print(f"{theirs / ours:.1f} times as fast")
-        print("identical:", bool((X != Z).nnz == 0 and np.array_equal(y, t)))
+        results.compare(
+            f"LIBSVM text of {size:.3g} MB, read to the same bits", times, next(iter(times)), megabytes=size
+        )
+    results.save()
 
 
 def timed(run):

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from record import Results, parser
 from sets import WIDE, dense, read_sets, table, write
 from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier, SGDRegressor
@@ -233,22 +234,32 @@ def csv_rows(results: dict[str, Result]) -> Iterator[list[Any]]:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", help="a folder of LIBSVM files, compressed or not (default: scikit-learn's own sets)")
-    parser.add_argument("--skip", nargs="*", default=[], metavar="NAME", help="sets to leave out")
+    options = parser(__doc__)
+    options.add_argument(
+        "--data", help="a folder of LIBSVM files, compressed or not (default: scikit-learn's own sets)"
+    )
+    options.add_argument("--skip", nargs="*", default=[], metavar="NAME", help="sets to leave out")
     why = "sets whose labels are classes: more than two look like targets of regression (default: news20)"
-    parser.add_argument("--classes", nargs="*", default=["news20"], metavar="NAME", help=why)
-    parser.add_argument("--rows", type=int, default=30_000, help="of each set and split, at most (default: 30000)")
-    parser.add_argument("--repeats", type=int, default=5, help="splits (default: 5)")
-    parser.add_argument("--output", type=Path, default=Path("scores"), help="folder of scores.csv and scores.md")
-    options = parser.parse_args()
+    options.add_argument("--classes", nargs="*", default=["news20"], metavar="NAME", help=why)
+    options.add_argument("--rows", type=int, default=30_000, help="of each set and split, at most (default: 30000)")
+    options.add_argument("--repeats", type=int, default=5, help="splits (default: 5)")
+    options.add_argument("--output", type=Path, default=Path("scores"), help="folder of scores.csv and scores.md")
+    options = options.parse_args()
+    if options.quick:
+        options.rows, options.repeats = 100, 2
     sets = dict(gather(options.data, options.skip, options.classes))
     if not sets:
-        parser.error(f"no set in {options.data}")
+        raise SystemExit(f"no set in {options.data}")
     results = run(sets, options)
     text = markdown(results, CAPTION.format(**vars(options)))
     write(options.output, "scores", ["set", "task", "rows", "model", "measure", "value"], csv_rows(results), text)
     print(text)
+    kept = Results("scores", options)
+    for name, each in results.items():
+        for model, what in ((model, what) for model, measures in each.runs[0].items() for what in measures):
+            shape = {"rows": each.rows, "classes": each.outputs, "own test": each.own_test}
+            kept.add(f"{name}, {what}", model, each.mean(model, what), "s" if what == "seconds" else "", **shape)
+    kept.save()
 
 
 if __name__ == "__main__":

@@ -19,13 +19,18 @@ from steelyard.data.files import SUFFIXES, atomic_write
 WIDE = 1000  # sets with more features than this stay sparse and are not scaled
 
 
-def read_sets(folder: str | None, skip: list[str]) -> Iterator[tuple[str, str, Any, np.ndarray]]:
-    """Name, task, features and targets of every set."""
+def read_sets(
+    folder: str | None, skip: list[str], only: list[str] | None = None
+) -> Iterator[tuple[str, str, Any, np.ndarray]]:
+    """Name, task, features and targets of every set, or of some only."""
     if folder is None:
-        yield from ((name, task, *load_embedded(name)) for name, task in EMBEDDED.items())
+        wanted = EMBEDDED if only is None else {name: EMBEDDED[name] for name in only}
+        yield from ((name, task, *load_embedded(name)) for name, task in wanted.items())
         return
     for path in sorted(Path(folder).iterdir()):
         name = path.stem if path.suffix in SUFFIXES[1:] else path.name
+        if only is not None and not {name, name.removesuffix("_scale")} & set(only):
+            continue
         if path.is_file() and name not in skip and not re.search(r"^\.|^README|\.(md|bin|t|vw.*)$", name):
             try:
                 yield name, *load_file(path)

@@ -9,7 +9,6 @@ ratio where it is below zero: the learner is then better than all of them.
 
 from __future__ import annotations
 
-import argparse
 import copy
 import itertools
 import math
@@ -19,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from record import Results, parser
 from sets import dense, read_sets, table, write
 
 from steelyard import Mixture, merge
@@ -129,14 +129,16 @@ def expected(rows: float, workers: int, seconds: float, merging: float, megabyte
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", help="folder of LIBSVM files; without one, the sets inside scikit-learn")
-    parser.add_argument("--sets", nargs="+", default=None, help=f"names (default, with --data: {' '.join(SETS)})")
-    parser.add_argument("--shards", nargs="+", type=int, default=SHARDS)
-    parser.add_argument("--repeats", type=int, default=3, help="shuffles of every set")
-    parser.add_argument("--average", action="store_true", help="merge by plain averages of the experts of first order")
-    parser.add_argument("--output", type=Path, default=Path("shards"))
-    options = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--data", help="folder of LIBSVM files; without one, the sets inside scikit-learn")
+    options.add_argument("--sets", nargs="+", default=None, help=f"names (default, with --data: {' '.join(SETS)})")
+    options.add_argument("--shards", nargs="+", type=int, default=SHARDS)
+    options.add_argument("--repeats", type=int, default=3, help="shuffles of every set")
+    options.add_argument("--average", action="store_true", help="merge by plain averages of the experts of first order")
+    options.add_argument("--output", type=Path, default=Path("shards"))
+    options = options.parse_args()
+    if options.quick:
+        options.sets, options.shards, options.repeats = ["breast_cancer"], (2, 4), 1
     if options.average:
         merge_mixture._ALONE = 1e-300
     wanted = options.sets or (SETS if options.data else None)
@@ -153,7 +155,7 @@ def main() -> None:
     text = "Loss on held-out rows, and the certificate's bound, over those of one pass in one place:\n\n"
     text += table(head, lines)
 
-    features, nonzeros, network = 1 << 20, 75, 1000.0
+    features, nonzeros, network = 1 << (12 if options.quick else 20), 75, 1000.0
     seconds, merging = measured(features, nonzeros)
     model = features * (64 + 8) / 1e6
     workers = (1, 10, 100, 1000)
@@ -167,6 +169,13 @@ def main() -> None:
     )
     text += "\n" + table(["rows", *(f"{w:,} worker{'s' if w > 1 else ''}" for w in workers)], times)
     print("\n" + text)
+    results = Results("shards", options)
+    for name, n, d, *rest in found:
+        for count, loss, bound in zip(counts, rest[: len(counts)], rest[len(counts) :], strict=True):
+            results.add(f"{name}, {n:,} × {d:,}", f"{count} shards", loss, "of one pass in one place", bound=bound)
+    results.add("a row of the mixture", "one core", seconds, "s", nonzeros=nonzeros, features=features)
+    results.add("a merge of two models", "one core", merging, "s", nonzeros=nonzeros, features=features)
+    results.save()
     write(options.output, "shards", [*head[:1], "rows", "columns", *head[2:]], found, text)
 
 

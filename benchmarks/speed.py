@@ -1,6 +1,6 @@
 """One pass over the same data, side by side with scikit-learn's SGD, as ratios within one run.
 
-    make bench                                   # or: python benchmarks/speed.py [--quick]
+    python benchmarks/speed.py
 
 Each contender runs several times, taking turns, and its fastest run counts: on a shared machine the fastest run is
 the one least disturbed.
@@ -8,15 +8,17 @@ the one least disturbed.
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 
 import numpy as np
 import scipy.sparse as sp
+from record import Results, parser
 from sklearn.linear_model import SGDClassifier
 
 from steelyard import Learner, Mixture, OnlineClassifier
+
+PEER = "scikit-learn SGDClassifier"
 
 
 def sparse_data(rows, features=131_072, nonzeros=75):
@@ -43,7 +45,7 @@ def contenders(X, y):
         SGDClassifier(loss="log_loss", max_iter=1, tol=None, shuffle=False).fit(X, y)
 
     return {
-        "scikit-learn SGDClassifier": scikit_learn,
+        PEER: scikit_learn,
         "linearized": learner(update="linearized", metric="scalar"),
         "iwa": learner(metric="scalar"),
         "iwa, constant rate": learner(metric="scalar", schedule="constant", eta0=0.5),
@@ -69,7 +71,7 @@ def large_table(X, y):
         )
 
     return {
-        "scikit-learn SGDClassifier": scikit_learn,
+        PEER: scikit_learn,
         "iwa": lambda: Learner("logistic", metric="scalar").learn(X, y),
         "iwa, diagonal metric": lambda: Learner("logistic").learn(X, y),
     }
@@ -80,7 +82,7 @@ def one_row():
     X, y = rng.normal(size=(1, 20)), np.array([1.0])
     ours, theirs = OnlineClassifier(), SGDClassifier(loss="log_loss")
     return {
-        "scikit-learn SGDClassifier": lambda: theirs.partial_fit(X, y, classes=[-1.0, 1.0]),
+        PEER: lambda: theirs.partial_fit(X, y, classes=[-1.0, 1.0]),
         "OnlineClassifier": lambda: ours.partial_fit(X, y, classes=[-1.0, 1.0]),
     }
 
@@ -98,34 +100,26 @@ def fastest(runs, repeats, inner=1):
     return times
 
 
-def report(title, times, unit):
-    print(f"\n{title}")
-    peer = times["scikit-learn SGDClassifier"]
-    for name, seconds in times.items():
-        each = seconds / unit * 1e9
-        print(f"  {name:40s} {seconds * 1e3:9.3f} ms  {each:8.2f} ns each   {seconds / peer:5.2f} of scikit-learn")
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
-    scale = 10 if parser.parse_args().quick else 1
+    options = parser(__doc__).parse_args()
+    scale, many, few = (100, 1, 1) if options.quick else (1, 15, 7)
     warnings.simplefilter("ignore")
+    results = Results("speed", options)
     X, y = sparse_data(200_000 // scale)
-    times = fastest(contenders(X, y), repeats=15)
-    report(f"CSR {X.shape[0]:,} x {X.shape[1]:,}, 75 non-zeros a row (each: a non-zero)", times, X.nnz)
-    print(f"  iwa / linearized: {times['iwa'] / times['linearized']:.2f}")
+    times = fastest(contenders(X, y), repeats=many)
+    results.compare(f"CSR {X.shape[0]:,} × {X.shape[1]:,}, 75 non-zeros a row", times, PEER, nonzeros=X.nnz)
     X, y = sparse_data(1_000_000 // scale, features=1 << 20, nonzeros=20)
-    times = fastest(large_table(X, y), repeats=7)
-    report(f"CSR {X.shape[0]:,} x {X.shape[1]:,}, 20 non-zeros a row (each: a non-zero)", times, X.nnz)
+    times = fastest(large_table(X, y), repeats=few)
+    results.compare(f"CSR {X.shape[0]:,} × {X.shape[1]:,}, 20 non-zeros a row", times, PEER, nonzeros=X.nnz)
     X, y = dense_data(500_000 // scale)
-    times = fastest(contenders(X, y), repeats=15)
-    report(f"dense {X.shape[0]:,} x {X.shape[1]} float64 (each: a row)", times, X.shape[0])
+    times = fastest(contenders(X, y), repeats=many)
+    results.compare(f"dense {X.shape[0]:,} × {X.shape[1]}", times, PEER, nonzeros=X.size)
     X, y = dense_data(100_000 // scale, features=200)
-    names = ("scikit-learn SGDClassifier", "iwa", "Mixture, no learning rate")
-    times = fastest({name: contenders(X, y)[name] for name in names}, repeats=7)
-    report(f"dense {X.shape[0]:,} x {X.shape[1]} float64 (each: a row)", times, X.shape[0])
-    report("partial_fit of one row (each: a call)", fastest(one_row(), repeats=7, inner=300), 1.0)
+    names = (PEER, "iwa", "Mixture, no learning rate")
+    times = fastest({name: contenders(X, y)[name] for name in names}, repeats=few)
+    results.compare(f"dense {X.shape[0]:,} × {X.shape[1]}", times, PEER, nonzeros=X.size)
+    results.compare("partial_fit of one row, 20 columns", fastest(one_row(), repeats=few, inner=300 // scale), PEER)
+    results.save()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """From the start of a process to a model: the first time on a machine, the second time, and peers beside it.
 
-python benchmarks/startup.py                             # this interpreter
-python benchmarks/startup.py --python fresh/bin/python   # one with the wheel, for example
+    python benchmarks/startup.py                             # this interpreter
+    python benchmarks/startup.py --python fresh/bin/python   # one with the wheel, for example
 
 The first time has an empty cache folder; a wheel has its kernels with it, a source checkout compiles them then. Times
 are the least of several runs, process start included. Vowpal Wabbit's Python package is left out where it is not there.
@@ -9,7 +9,6 @@ are the least of several runs, process start included. Vowpal Wabbit's Python pa
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
@@ -18,7 +17,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from sets import table
+from record import Results, parser, shown
 
 CANCER = """
 from sklearn.datasets import load_breast_cancer
@@ -57,9 +56,9 @@ def make(path: Path) -> None:
     path.with_name(path.name + ".vw").write_text("".join(f"{label} | {row}\n" for label, row in lines))
 
 
-def run(python: str, code: str, cache: str) -> tuple[float, str]:
+def run(python: str, code: str, cache: str | None) -> tuple[float, str]:
     """Seconds, and what was imported."""
-    environment = {**os.environ, "STEELYARD_CACHE": cache}
+    environment = {**os.environ, **({"STEELYARD_CACHE": cache} if cache else {})}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     start = time.perf_counter()
     done = subprocess.run([python, "-c", code + REPORT], capture_output=True, text=True, env=environment, cwd=cache)
@@ -68,29 +67,31 @@ def run(python: str, code: str, cache: str) -> tuple[float, str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--python", default=sys.executable, metavar="FILE", help="the interpreter to start")
-    parser.add_argument("--repeats", type=int, default=5, metavar="N")
-    options = parser.parse_args()
-    python, rows = os.path.abspath(options.python), []
+    options = parser(__doc__)
+    options.add_argument("--python", default=sys.executable, metavar="FILE", help="the interpreter to start")
+    options.add_argument("--repeats", type=int, default=5, metavar="N")
+    options = options.parse_args()
+    repeats = 1 if options.quick else options.repeats
+    python, results = os.path.abspath(options.python), Results("startup", options)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "data"
         make(path)
-        kept = Path(folder) / "kept"
-        kept.mkdir()
+        kept = None if options.quick else tempfile.mkdtemp(dir=folder)  # quick: kernels that are there already
         for name, code in {**OURS, **PLAIN, **PEERS}.items():
             ready = code.replace("{path!r}", repr(str(path))).replace("{path}", str(path))
             first = np.nan
-            if name in OURS:
-                for i in range(min(options.repeats, 3)):
-                    new = Path(folder) / f"{len(rows)}-{i}"
-                    new.mkdir()
-                    first = np.fmin(first, run(python, ready, str(new))[0])
-            run(python, ready, str(kept))
-            found = [run(python, ready, str(kept)) for _ in range(options.repeats)]
-            shown = "" if np.isnan(first) else f"{first:.2f} s"
-            rows.append([name, shown, f"{min(seconds for seconds, _ in found):.2f} s", found[-1][1]])
-    print(table(["", "first time", "later", "imported"], rows))
+            for _ in range(min(repeats, 3) if name in OURS and not options.quick else 0):
+                with tempfile.TemporaryDirectory(dir=folder) as new:
+                    first = np.fmin(first, run(python, ready, new)[0])
+            run(python, ready, kept)
+            found = [run(python, ready, kept) for _ in range(repeats)]
+            later, imported = min(seconds for seconds, _ in found), found[-1][1]
+            if not np.isnan(first):
+                results.add(name, "first time", first, "s")
+            results.add(name, "later", later, "s", imported=imported)
+            before = "" if np.isnan(first) else f"{shown(first, 's')} the first time"
+            print(f"{name:40s} {before:>24s} {shown(later, 's'):>10s} later   {imported}", flush=True)
+    results.save()
 
 
 if __name__ == "__main__":

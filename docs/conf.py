@@ -21,8 +21,9 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
-    "commands",  # this one and the next: _ext
+    "commands",  # this one and the next two: _ext
     "mathml",
+    "pictures",
 ]
 exclude_patterns = ["_build", "_templates", "**sg_execution_times*"]  # the last: they fetch scripts from the network
 templates_path = ["_templates"]

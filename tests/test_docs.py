@@ -25,7 +25,8 @@ def shown(block: str):
         yield "\n".join(lines[node.lineno - 1 : end]), comment[1] if comment else None
 
 
-def test_the_code_of_the_readme_gives_what_its_comments_say(capsys):
+def test_the_code_of_the_readme_gives_what_its_comments_say(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # where it saves its model
     names: dict[str, object] = {}
     checked = 0
     for block in re.findall(r"^```python\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE):

@@ -1,0 +1,245 @@
+"""docs/benchmarks.md out of benchmarks/results: its tables are written by this script, and never by hand.
+
+    python benchmarks/page.py             # writes the tables between the page's marks
+    python benchmarks/page.py --pictures docs/generated/benchmarks
+
+What stands between ``<!-- NAME -->`` and ``<!-- end -->`` comes from the block of that name, and everything else of
+the page, which has no figures, stays as it is. The build of the site draws the pictures (docs/_ext/pictures.py).
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from record import read, shown
+
+from steelyard.data.files import atomic_write
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "benchmarks.md"
+PICTURES = ROOT / "docs" / "generated" / "benchmarks"
+MARK = re.compile(r"<!-- (\w+) -->\n.*?<!-- end -->", re.DOTALL)
+FLOOR = 0.01  # a smaller ratio says that the peer diverged
+Result = dict[str, Any]
+
+
+def fill(text: str, results: dict[str, Result]) -> str:
+    """The page with its blocks written anew."""
+    return MARK.sub(lambda mark: f"<!-- {mark[1]} -->\n{block(mark[1], results)}\n<!-- end -->", text)
+
+
+def block(name: str, results: dict[str, Result]) -> str:
+    if name == "machine":
+        return machine(results)
+    if name not in results:
+        return f"*Not measured yet: `python benchmarks/{name}.py`.*"
+    result = results[name]
+    parts = [BLOCKS[name](result)]
+    if name in ALT:
+        parts.insert(0, f"![{ALT[name]}](generated/benchmarks/{name}.svg)")
+    return "\n\n".join([*parts, source(result, results)])
+
+
+def source(result: Result, results: dict[str, Result]) -> str:
+    """The command and the date, and what differs from most of the page."""
+    common = usual(results)
+    other = [f"{key} {value}" for key, value in facts(result).items() if common.get(key) != value]
+    return f"*`{result['command']}`, {result['date']}{'; ' + ', '.join(other) if other else ''}.*"
+
+
+def facts(result: Result) -> dict[str, str]:
+    return {key: str(value) for part in ("machine", "versions") for key, value in result[part].items()}
+
+
+def usual(results: dict[str, Result]) -> dict[str, str]:
+    """What most results have in common."""
+    found: dict[str, list[str]] = {}
+    for result in results.values():
+        for key, value in facts(result).items():
+            found.setdefault(key, []).append(value)
+    return {key: max(sorted(set(values)), key=values.count) for key, values in found.items()}
+
+
+def machine(results: dict[str, Result]) -> str:
+    return table(["", "of all results, where nothing else is said"], usual(results).items())
+
+
+# ------------------------------------------------------------------------------------------------------------ tables
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    head = list(head)
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(row)} |" for row in lines)
+
+
+def figure(value: float | None) -> str:
+    """A ratio for people: two digits after the point, or two digits."""
+    if value is None:
+        return "–"
+    return f"{value:.2g}" if value < 0.1 else f"{value:.2f}" if value < 10 else f"{value:.0f}"
+
+
+def distinct(result: Result, key: str) -> list[str]:
+    return list(dict.fromkeys(entry[key] for entry in result["entries"] if key in entry))
+
+
+def lookup(result: Result) -> dict[tuple[str, str], Result]:
+    return {(entry["case"], entry["contender"]): entry for entry in result["entries"]}
+
+
+def ratios(result: Result) -> str:
+    """A row a contender, a column a case: the ratio to the peer, and the peer's own figure."""
+    found, parts = lookup(result), []
+    for peer in distinct(result, "of"):
+        cases = [case for case in distinct(result, "case") if found.get((case, peer), {}).get("of") == peer]
+        names = list(dict.fromkeys(name for case, name in found if case in cases))
+        rows = []
+        for name in names:
+            cells = [found.get((case, name)) for case in cases]
+            rows.append([name, *("" if each is None else cell(each) for each in cells)])
+        parts.append(table([f"ratio to {peer}", *cases], rows))
+    return "\n\n".join(parts)
+
+
+def cell(entry: Result) -> str:
+    own = f" ({shown(entry['value'], entry['unit'])})" if entry["contender"] == entry["of"] else ""
+    return figure(entry["ratio"]) + own
+
+
+def each_case(result: Result) -> str:
+    """A row a case, a column a contender, where there are many cases and few contenders."""
+    found, names = lookup(result), distinct(result, "contender")
+    rows = []
+    for case in distinct(result, "case"):
+        cells = [found.get((case, name)) for name in names]
+        rows.append([case, *("" if each is None else shown(each["value"], each["unit"]) for each in cells)])
+    return table(["", *names], rows)
+
+
+def floor(result: Result) -> str:
+    found = lookup(result)
+    bandwidth = found["memory", "one core reads"]
+    names = [name for name in distinct(result, "contender") if name != "one core reads"]
+    rows = []
+    for case in (case for case in distinct(result, "case") if case != "memory"):
+        rows.append([case, *(f"{found[case, name]['value'] * 1e9:.2f}" for name in names)])
+    speed = f"Memory is read at {bandwidth['value']:.3g} GB/s by one core."
+    return f"Nanoseconds for each non-zero:\n\n{table(['', *names], rows)}\n\n{speed}"
+
+
+def growth(result: Result) -> str:
+    rows = []
+    for entry in result["entries"]:
+        took = f"{shown(entry['value'][-1], 's')} at {entry['sizes'][-1]:,}"
+        rows.append([f"{entry['case']}: {entry['contender']}", f"{entry['slope']:.2f}", took])
+    return table(["", "slope", "one pass"], rows)
+
+
+def quality(result: Result) -> str:
+    """Over all sets: the geometric mean of our loss over theirs, the worst, and how often ours is no larger."""
+    rows = []
+    for name in distinct(result, "contender"):
+        those = [each for each in result["entries"] if each["contender"] == name and each.get("counted")]
+        values = [each["ratio"] if each["ratio"] is not None else 0.0 for each in those]
+        if values:
+            mean = math.exp(sum(math.log(max(value, FLOOR)) for value in values) / len(values))
+            better = sum(value <= 1.0 for value in values) / len(values)
+            rows.append([name, f"{mean:.2f}", f"{max(values):.2f}", f"{better:.0%}", str(len(values))])
+    shape = [entry for entry in result["entries"] if "rows" in entry and entry["contender"] == "steelyard"]
+    sets = ", ".join(f"{each['case']} ({each['rows']:,} × {each['columns']:,})" for each in shape)
+    head = ["compared with", "geometric mean", "worst", "no worse on", "sets"]
+    return f"{table(head, rows)}\n\nSets (rows × columns): {sets}."
+
+
+def rates(result: Result) -> str:
+    """How much of the grid is within a tenth of our default's loss, by contender: a mean over the sets."""
+    found = lookup(result)
+    rows = []
+    for name in distinct(result, "contender"):
+        near, best = [], []
+        for case in distinct(result, "case"):
+            entry = found.get((case, name))
+            if entry is None or "rates" not in entry:
+                continue
+            ours = found[case, "steelyard on River's rows" if name == "River" else "steelyard"]["value"]
+            losses = [math.inf if each is None else each / ours for each in entry["value"]]
+            near.append(sum(each <= 1.1 for each in losses) / len(losses))
+            best.append(min(losses))
+        if near:
+            rows.append([name, f"{sum(near) / len(near):.0%}", f"{min(best):.2f}"])
+    return table(["", "of all rates, within a tenth of our default's loss", "lowest loss over ours, of all sets"], rows)
+
+
+def weights(result: Result) -> str:
+    rows = []
+    for entry in result["entries"]:
+        if entry["case"].startswith("flow"):
+            loss = entry["case"].removeprefix("flow, ")
+            what = f"IWA step against the flow, {loss}: largest relative error of {entry['steps']:,}"
+            rows.append([what, f"{entry['value']:.1e}"])
+        elif entry["case"] == "copies":
+            most = entry["weights"][-1]
+            rows.append([f"{entry['contender']}: weight {most} against {most} copies", f"{entry['value'][-1]:.1e}"])
+    return table(["", "relative difference"], rows)
+
+
+def scores(result: Result) -> str:
+    found, rows = lookup(result), []
+    models = distinct(result, "contender")
+    for case in distinct(result, "case"):
+        name, _, what = case.rpartition(", ")
+        if what in ("accuracy", "R²"):
+            rows.append([name, what, *(f"{found[case, model]['value']:.3f}" for model in models)])
+    return table(["set", "score", *models], rows)
+
+
+def shards(result: Result) -> str:
+    merged = {**result, "entries": [entry for entry in result["entries"] if "bound" in entry]}
+    found, counts = lookup(merged), distinct(merged, "contender")
+    rows = [[case, *(figure(found[case, count]["value"]) for count in counts)] for case in distinct(merged, "case")]
+    return table(["loss on held-out rows, over one pass in one place", *counts], rows)
+
+
+BLOCKS: dict[str, Callable[[Result], str]] = {
+    **dict.fromkeys(("speed", "auto", "shuffle", "bank", "reader", "events", "text", "workers", "penalties"), ratios),
+    **dict.fromkeys(("startup", "memory", "drift", "repeated"), each_case),
+    "floor": floor,
+    "growth": growth,
+    "quality": quality,
+    "rates": rates,
+    "weights": weights,
+    "scores": scores,
+    "shards": shards,
+}
+ALT = {
+    "floor": "Nanoseconds for each non-zero against the length of rows, for three sizes of tables, and the limit",
+    "growth": "Seconds against rows and against columns, both axes logarithmic, with fitted slopes",
+    "text": "Time from text to a model as a part of Vowpal Wabbit's",
+    "quality": "Our loss over that of each peer, a row a set",
+    "rates": "Loss over that of our default against the learning rate, for six sets",
+    "weights": "Where a step lands for each weight; weights against copies",
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pictures", type=Path, metavar="FOLDER", help="draw the pictures there too")
+    options = parser.parse_args()
+    results = read()
+    text = fill(PAGE.read_text(encoding="utf-8"), results)
+    with atomic_write(PAGE) as file:
+        file.write(text.encode())
+    if options.pictures:
+        from figures import draw
+
+        draw(results, options.pictures)
+
+
+if __name__ == "__main__":
+    main()
