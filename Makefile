@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # A folder of LIBSVM files for `make quality` and `make scores`; without one they run on the sets inside scikit-learn.
 DATA ?=
 
-.PHONY: paper test docs bench quality scores wheel clean
+.PHONY: paper test docs bench quality scores wheel release startup clean
 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
@@ -52,12 +52,28 @@ quality: $(VENV)/ready
 scores: $(VENV)/ready
 	$(BIN)/python benchmarks/scores.py $(if $(DATA),--data $(DATA))
 
-# A wheel with compiled kernels, for this kind of machine: some minutes. `pip wheel .` makes one without them.
+# A wheel with compiled kernels, for this kind of machine: some minutes; a run that was stopped goes on where it was.
+# `pip wheel .` makes one without them.
 OBJECTS := src/steelyard/compiled/objects
 wheel: $(VENV)/ready-paper
-	rm -rf $(OBJECTS)
 	$(BIN)/steelyard compile --output $(OBJECTS)
-	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	rm -rf dist
+	STEELYARD_OBJECTS=required $(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+
+# What is published: the wheel and the source archive, each installed into an empty environment and tried there.
+release: wheel
+	$(PIP) build twine
+	$(BIN)/python -m build --sdist --outdir dist .
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/python tests/smoke.py dist/*
+
+# All figures of a start, with the wheel in an environment of its own beside the peers of this one.
+FRESH := dist/fresh
+startup: $(VENV)/ready wheel
+	$(PYTHON) -m venv $(FRESH)
+	$(FRESH)/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	$(BIN)/python benchmarks/startup.py --python $(FRESH)/bin/python
+	$(FRESH)/bin/python benchmarks/ways.py
 
 clean:
 	rm -rf $(VENV) $(OBJECTS) dist paper quality scores docs/_build docs/generated

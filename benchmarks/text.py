@@ -16,14 +16,12 @@ import time
 from pathlib import Path
 
 import numpy as np
-from record import Results, parser
 from sklearn.datasets import load_svmlight_file
 
 from steelyard import read_libsvm
 from steelyard.data.opening import open as open_rows
 
 REPEATS = 2
-READER = "scikit-learn's load_svmlight_file"
 VW = "import sys, vowpalwabbit; vowpalwabbit.Workspace(sys.argv[1]).finish()"
 ONE_RATE = ("--eta0", "0.1", "--metric", "diagonal", "--no-certificate")
 
@@ -74,18 +72,21 @@ def fastest(commands):
     return {name: min(each) for name, each in times.items()}
 
 
-def compare(results, title, peer, ours):
-    results.compare(title, fastest({"VW": peer, **ours}), "VW")
+def compare(title, peer, ours):
+    print(title)
+    times = fastest({"VW": peer, **ours})
+    for name, taken in times.items():
+        print(f"  {name:30s} {taken:7.2f} s   {taken / times['VW']:.2f} of VW", flush=True)
 
 
-def readers(results, path, copies):
+def readers(path, copies):
     large = path.with_suffix(".large")
     large.write_bytes(path.read_bytes() * copies)
     size = large.stat().st_size / 1e6
     ours = [timed(read_libsvm, large) for _ in range(5)]
     theirs = timed(load_svmlight_file, str(large))
-    times = {READER: theirs, "read_libsvm, first": ours[0], "read_libsvm, slowest of four more": max(ours[1:])}
-    results.compare(f"LIBSVM text of {size:.0f} MB into a matrix", times, READER)
+    print(f"read_libsvm, {size:.0f} MB, five times: {', '.join(f'{each:.2f}' for each in ours)} s")
+    print(f"scikit-learn: {theirs:.2f} s, {theirs / max(ours[1:]):.1f} times the slowest of ours after the first")
 
 
 def timed(read, path):
@@ -95,29 +96,24 @@ def timed(read, path):
 
 
 def main():
-    options = parser(__doc__)
-    options.add_argument("rows", nargs="?", type=int, default=500_000, metavar="ROWS")
-    options = options.parse_args()
-    rows = 500 if options.quick else options.rows
-    results = Results("text", options)
+    rows = int(sys.argv[1]) if len(sys.argv) > 1 else 500_000
     with tempfile.TemporaryDirectory() as folder:
         text, numbers = Path(folder, "rows.vw"), Path(folder, "rows.libsvm")
         make(text, rows)
         make_libsvm(text, numbers)
         print(f"{rows} rows, {text.stat().st_size / 1e6:.0f} MB of VW's text; whole processes, least of {REPEATS}")
         plain = {"default (no rate)": steelyard(text), "one rate": steelyard(text, *ONE_RATE)}
-        compare(results, "VW's text, 18 bits", vw(text, ""), plain)
+        compare("VW's text, 18 bits", vw(text, ""), plain)
         fwumious = ("--interactions", "AB", "--bits", 25, "--no-intercept")
         adaptive = "--adaptive -l 0.1 --power_t 0.5 --interactions AB -b 25 --noconstant"
         wide = {
             "default (no rate)": steelyard(text, *fwumious),
             "one rate": steelyard(text, *fwumious, *ONE_RATE),
         }
-        compare(results, "Fwumious Wabbit's benchmark: interaction AB, 25 bits", vw(text, adaptive), wide)
+        compare("Fwumious Wabbit's benchmark: interaction AB, 25 bits", vw(text, adaptive), wide)
         both = {"default (no rate)": steelyard(numbers), "one rate": steelyard(numbers, *ONE_RATE)}
-        compare(results, "LIBSVM text, VW on its own text", vw(text, ""), both)
-        readers(results, numbers, max(1, round((1e5 if options.quick else 1e8) / numbers.stat().st_size)))
-    results.save()
+        compare("LIBSVM text, VW on its own text", vw(text, ""), both)
+        readers(numbers, max(1, round(100e6 / numbers.stat().st_size)))
 
 
 if __name__ == "__main__":

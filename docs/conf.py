@@ -18,9 +18,12 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "numpydoc",
+    "sphinx_copybutton",
+    "sphinx_design",
     "sphinx_gallery.gen_gallery",
-    "mathml",  # _ext
-    "pictures",  # _ext
+    "commands",  # this one and those that follow: _ext
+    "mathml",
+    "pictures",
 ]
 exclude_patterns = ["_build", "_templates"]
 templates_path = ["_templates"]
@@ -33,10 +36,16 @@ myst_heading_anchors = 4
 # The API: each public name on a page of its own, from its docstring.
 autosummary_generate = True
 autosummary_imported_members = False
+autodoc_mock_imports = ["river"]  # the classes for River are shown without it
+nitpicky = True  # every name that a docstring links to is there
 autodoc_default_options = {"members": True, "inherited-members": False}
 autodoc_typehints = "none"  # docstrings say it in words
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
+
+# Copied without prompts and without what is printed.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 
 # The gallery: every example runs at each build; only those that changed run again.
 sphinx_gallery_conf = {
@@ -50,10 +59,16 @@ sphinx_gallery_conf = {
     "min_reported_time": 10,
     "matplotlib_animations": False,
     "image_srcset": ["2x"],
+    "reset_modules": ("look.reset",),
+    "subsection_order": [f"../examples/gallery/{name}" for name in ("weights", "rates", "losses", "scale")],
+    "plot_gallery": "True",
     "default_thumb_file": None,
     "show_signature": False,
 }
-suppress_warnings = ["config.cache", "ref.python"]  # settings with functions; a name that several classes have
+suppress_warnings = [
+    "config.cache",  # settings with functions
+    "ref.python",  # a name that several classes have
+]
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"Steelyard {release}"
@@ -64,13 +79,15 @@ html_copy_source = False
 html_theme_options = {
     "navigation_with_keys": False,
     "show_nav_level": 2,
-    "show_prev_next": False,
-    "header_links_before_dropdown": 6,
+    "show_prev_next": True,
+    "header_links_before_dropdown": 5,
     "footer_start": ["copyright"],
     "footer_end": [],
     "navbar_end": ["theme-switcher"],
+    "navbar_persistent": ["search-button"],
+    "secondary_sidebar_items": ["page-toc"],
     "logo": {"text": "Steelyard"},
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"start": [], "paper": [], "index": []}
+html_sidebars = {page: [] for page in ("index", "start", "paper", "theory", "benchmarks", "contributing", "commands")}

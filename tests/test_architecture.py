@@ -31,7 +31,7 @@ FLOORS = [
     ["modelfile", "certificate", "paperbound", "comparator"],
     ["learner", "bank", "mixture"],
     ["ftrl"],
-    ["online", "fullmatrix", "secondorder"],
+    ["online", "fullmatrix", "lazystate", "secondorder"],
     ["snapshot"],
     ["data"],
     ["compiled"],

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from steelyard import distributed as distributed
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from steelyard.distributed.merge import merge as merge
     from steelyard.estimators import OnlineClassifier as OnlineClassifier
     from steelyard.estimators import OnlineRegressor as OnlineRegressor
+    from steelyard.experiments.bankplot import plot_bank as plot_bank
     from steelyard.experiments.sweep import SweepResult as SweepResult
     from steelyard.experiments.sweep import sweep as sweep
     from steelyard.ftrl import State as State
@@ -66,6 +67,7 @@ _HOME = {
     "merge": "distributed.merge",
     "open": "data.opening",
     "paper_bound": "paperbound",
+    "plot_bank": "experiments.bankplot",
     "read_libsvm": "data.libsvm",
     "scan_libsvm": "data.libsvm",
     "step": "updates",

@@ -27,7 +27,7 @@ class Bank(Ftrl):
     loss : str or Loss
     updates : list of update names
     eta0 : list of initial rates
-    schedule, metric, center, power_t, radius, fit_intercept, certificate, guard
+    schedule, metric, center, power_t, radius, fit_intercept, certificate, guard, l1, l2
         As for :class:`Learner`.
 
     Examples
@@ -54,6 +54,8 @@ class Bank(Ftrl):
         fit_intercept: bool = True,
         certificate: bool | None = None,
         guard: bool = False,
+        l1: float = 0.0,
+        l2: float = 0.0,
     ) -> None:
         rates = np.atleast_1d(np.asarray(eta0, dtype=np.float64))
         if rates.ndim != 1 or not rates.size:
@@ -67,7 +69,7 @@ class Bank(Ftrl):
         rules = [check_update(update, get_loss(loss)) for update in updates]
         super().__init__(
             loss,
-            Regularizer(schedule, metric, center, float(rates[0]), power_t, radius),
+            Regularizer(schedule, metric, center, float(rates[0]), power_t, radius, l1, l2),
             np.tile(rates, len(updates)),
             np.repeat(rules, rates.size),
             fit_intercept=fit_intercept,

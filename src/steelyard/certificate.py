@@ -111,6 +111,37 @@ class Certificate:
         with np.errstate(over="ignore", invalid="ignore"):
             return _or_infinite(self.fenchel - float(self.dual[used] @ comparator[used]))
 
+    def penalised_bound(
+        self, l1: float = 0.0, l2: float = 0.0, *, intercept: float = 0.0, radius: float = np.inf
+    ) -> float:
+        """An upper bound on sum h loss(p) - sum h (loss(<q, u> + b) + r(u)), for all u with ||u||_1 <= ``radius`` and
+        |b| <= ``intercept`` at once, r(u) = l1 ||u||_1 + l2/2 ||u||^2.
+
+            C + H r*(-Z/H) + B |Z_b|,    H = sum h, B = ``intercept``, Z_b the intercept's entry of Z
+
+        r* is the sum of max(0, |s_j| - l1)^2 / (2 l2); without l2, and within the radius D, it is
+        D max(0, max |s_j| - l1). So the bound is finite if l2 > 0, or radius < inf, or no |Z_j| is above H l1.
+
+        It compares the cumulated progressive loss with H times the *penalised* objective of u. The penalties of the
+        learner's own models on the way are not in it: a bound on the loss and those together is not claimed. It holds
+        for any learner, whatever penalties that learner has itself.
+        """
+        for name, value in (("l1", l1), ("l2", l2), ("intercept", intercept)):
+            if not 0.0 <= value < np.inf:
+                raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
+        if not radius >= 0.0:
+            raise ValueError(f"radius must be a number >= 0, got {radius!r}")
+        if intercept > 0.0 and not self.fit_intercept:
+            raise ValueError("the learner has no intercept, so its certificate says nothing of comparators with one")
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            beyond = np.maximum(0.0, np.abs(self.dual[:-1]) - l1 * self.weight)  # of H s_j
+            largest = float(beyond.max(initial=0.0))
+            free = min(radius * largest if largest > 0.0 else 0.0, np.inf)
+            if l2 > 0.0 and self.weight > 0.0:
+                free = min(free, float(beyond @ beyond) / (2.0 * l2 * self.weight))
+            bias = intercept * abs(float(self.dual[-1])) if intercept > 0.0 else 0.0
+            return _or_infinite(self.fenchel + free + bias)
+
     def norm(self, coef: ArrayLike, intercept: ArrayLike = 0.0, *, scaled: bool = False) -> float:
         """The norm of a model, in the sense of ``regret_bound(radius=...)``; with ``scaled``, of scaled columns."""
         model = self._comparator(coef, intercept)

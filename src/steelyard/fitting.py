@@ -58,6 +58,9 @@ def new_learner(
     fit_intercept: bool = True,
     certificate: bool | None = None,
     n_outputs: int = 1,
+    l1: float = 0.0,
+    l2: float = 0.0,
+    average: bool = False,
 ) -> OnlineLearner:
     """What the estimators and the shell learn with: a mixture for ``eta0="auto"``, else one learner with that rate."""
     if not isinstance(eta0, str):
@@ -73,11 +76,20 @@ def new_learner(
             fit_intercept=fit_intercept,
             n_outputs=n_outputs,
             certificate=certificate,
+            l1=l1,
+            l2=l2,
+            average=average,
         )
     if eta0 != "auto":
         raise ValueError(f"eta0 must be 'auto' or a positive number, got {eta0!r}")
     check_update(update, get_loss(loss))
-    Regularizer(default_schedule(metric) if schedule is None else schedule, metric, center, 1.0, power_t)
+    Regularizer(default_schedule(metric) if schedule is None else schedule, metric, center, 1.0, power_t, None, l1, l2)
+    for name, value in (("l1", l1), ("l2", l2), ("average", average)):
+        if value:
+            raise ValueError(
+                f"{name}={value!r} needs a learning rate, eta0=1.0 for example: eta0='auto' mixes many learners, and "
+                "their mixture has neither a penalty nor an average"
+            )
     said = {
         "update": update,
         "schedule": None if schedule == "power" else schedule,  # which is what None is

@@ -13,6 +13,7 @@ from steelyard.data.block import Block
 from steelyard.data.memory import lazy_zeros
 from steelyard.fullmatrix import FullState, check_curvature, new_factor
 from steelyard.kernels import layout
+from steelyard.lazystate import AveragedState, PenalisedState, averaged, shrunk, soft
 from steelyard.losses import Array, Loss
 from steelyard.online import OnlineLearner
 from steelyard.regularizers import SCHEDULES, Regularizer
@@ -38,10 +39,28 @@ class State(NamedTuple):
     """The sum of h*c*q, (features + 1) x outputs, where a certificate needs it beside the table; else empty."""
 
 
+_WORK = {"learn_composite": (8, 0), "learn_shrinking": (6, 2), "learn_averaged": (5, 0)}
+"""Kernels whose state has two arrays more, and their room to work in: numbers for each output, and for each output and
+non-zero of the longest row."""
+
+
+def _check_average(regularizer: Regularizer, guard: bool) -> None:
+    """Refuse what has no closed form for the average."""
+    if regularizer.penalised:
+        raise ValueError("average=True takes no l1 and l2: the average of sparse models is not sparse. Leave one out")
+    if regularizer.metric == "full" or regularizer.radius is not None or guard:
+        what = "metric='full'" if regularizer.metric == "full" else "guard=True" if guard else "radius"
+        raise ValueError(f"average=True and {what} do not go together: a row then moves all weights, not only its own")
+    if regularizer.adaptive and regularizer.center == "origin":
+        raise ValueError(
+            "average=True with schedule='adagrad-norm' and metric='diagonal' needs center='trajectory', or metric='scalar'"
+        )
+
+
 class Ftrl(OnlineLearner):
     """One regularizer; for each output an initial rate and an update rule."""
 
-    state: State | FullState | None
+    state: State | FullState | PenalisedState | AveragedState | None
 
     def __init__(
         self,
@@ -55,6 +74,7 @@ class Ftrl(OnlineLearner):
         one_vs_rest: bool,
         certificate: bool,
         guard: bool,
+        average: bool = False,
     ) -> None:
         super().__init__(loss, fit_intercept=fit_intercept, n_outputs=n_outputs, one_vs_rest=one_vs_rest)
         self.regularizer = regularizer
@@ -65,7 +85,12 @@ class Ftrl(OnlineLearner):
             raise ValueError(
                 "guard=True needs center='origin', metric='scalar' and no radius: Algorithm 1's condition is for those"
             )
+        if guard and regularizer.penalised:
+            raise ValueError("guard=True takes no l1 and l2: Algorithm 1's condition is for a learner without penalties")
         self.guard = bool(guard)
+        self.average = bool(average)
+        if self.average:
+            _check_average(regularizer, self.guard)
         self._full = regularizer.metric == "full"
         if self._full:
             check_curvature(self.loss)
@@ -76,6 +101,11 @@ class Ftrl(OnlineLearner):
         self._kernel = "learn_plain" if plain else "learn"
         if self._full or self.n_outputs > 1:
             self._kernel = "learn_full" if self._full else "learn_outputs"
+        if regularizer.penalised:
+            lazy = regularizer.center == "trajectory" and regularizer.l2 > 0.0
+            self._kernel = "learn_shrinking" if lazy else "learn_composite"
+        elif self.average:
+            self._kernel = "learn_averaged"
         """The kernel that learns with as little as these options need."""
         self.inspects_indices = self._kernel == "learn_plain"
         diagonal = regularizer.metric == "diagonal"
@@ -85,7 +115,7 @@ class Ftrl(OnlineLearner):
 
     # -------------------------------------------------------------------------------------------------------- state
 
-    def _new_state(self, n_features: int) -> State | FullState:
+    def _new_state(self, n_features: int) -> State | FullState | PenalisedState | AveragedState:
         clocks = np.zeros((self.n_outputs, layout.CLOCKS_SIZE))
         clocks[:, layout.LAM] = 1.0 / self._eta0
         clocks[:, layout.SCALE] = 1.0
@@ -96,6 +126,10 @@ class Ftrl(OnlineLearner):
         sums = np.zeros((self.n_outputs, layout.SUMS_SIZE))
         if self._full:
             return FullState(table, clocks, sums, dual, new_factor(n_features, self.regularizer.eta0))
+        if self._kernel in _WORK:
+            waiting = lazy_zeros(0 if self._kernel == "learn_composite" else (n_features + 1) * self.n_outputs)
+            kind = AveragedState if self.average else PenalisedState
+            return kind(table, clocks, sums, dual, waiting, np.zeros(self.n_outputs))
         return State(table, clocks, sums, dual)
 
     def _keep_dual(self) -> None:
@@ -115,11 +149,17 @@ class Ftrl(OnlineLearner):
     def _snapshot(self, block: Block, state: Any) -> Snapshot | Journal:
         # where the ball binds, all weights may be rescaled; a matrix moves those of features that a row does not have
         whole = self.regularizer.radius is not None or self._full
-        others = [state.clocks, state.sums, *([state.factor] if self._full else [])]
+        others = [state.clocks, state.sums, *([state.factor] if self._full else []), *state[5:]]
         return Snapshot(block, self._record_arrays(state), others, whole=whole)
 
     def _record_arrays(self, state: Any) -> list[NDArray[Any]]:
-        return [state.table.reshape(-1, self._record), state.dual.reshape(-1, self.n_outputs)]
+        others = [state.dual, *([state[4]] if self._kernel in _WORK else [])]
+        views = [array.reshape(-1, self.n_outputs) for array in others if array.size]
+        return [state.table.reshape(-1, self._record), *views]
+
+    def _resized(self, state: Any, new: Any) -> Any:
+        resized = super()._resized(state, new)
+        return resized._replace(paths=state.paths) if self._kernel in _WORK else resized
 
     # ----------------------------------------------------------------------------------------------------- learning
 
@@ -155,6 +195,10 @@ class Ftrl(OnlineLearner):
         room = layout.WORK_SIZE * (-(-self.n_outputs // layout.OUTPUT_LANES) * layout.OUTPUT_LANES)
         if self._full:
             room = 2 * (block.n_features + 1) + layout.FULL_VECTORS * self.n_outputs
+        if self._kernel in _WORK:
+            longest = 0 if block.dense else int(np.diff(block.indptr).max(initial=0))
+            own, each = _WORK[self._kernel]
+            room = self.n_outputs * (own + each * longest)
         work = np.empty(room)
         config = self._config.copy()
         config[layout.DENSE] = block.dense
@@ -162,7 +206,7 @@ class Ftrl(OnlineLearner):
         return self._kernel, (step, conjugate, params, self._eta0, *rows, *state, config, work, prediction, loss)
 
     def _changes_row_only(self, state: Any) -> bool:
-        return self.regularizer.radius is None and not self._full
+        return self.regularizer.radius is None and not self._full and self._kernel not in _WORK
 
     def _make_config(self) -> Array:
         """The options as the kernels take them; whether a block is dense is filled in for each."""
@@ -181,6 +225,7 @@ class Ftrl(OnlineLearner):
         config[layout.GUARD] = self.guard
         config[layout.VECTOR] = _VECTOR_FORMS[self.loss.vector_form]
         config[layout.CURVATURE] = self.loss.curvature or np.nan
+        config[layout.L1], config[layout.L2] = r.l1, r.l2
         return config
 
     def _warn_of_divergence(self, update: str, state: Any, prediction: Array, order: NDArray[np.int64]) -> None:
@@ -205,6 +250,10 @@ class Ftrl(OnlineLearner):
         r = self.regularizer
         table = state.table.reshape(-1, self._record)
         weights = table[:, 1 : 1 + self.n_outputs] if r.metric == "diagonal" else table
+        if r.penalised:
+            return self._solve_penalised(state, table, weights)
+        if self.average:
+            return averaged(state, weights, r.center == "origin")
         if r.center == "trajectory":
             return np.ascontiguousarray(weights * state.clocks[:, layout.SCALE])
         lam = self.lam()
@@ -213,6 +262,23 @@ class Ftrl(OnlineLearner):
         if r.adaptive:
             weights = weights * table[:, :1] / np.sqrt(1.0 + table[:, 1 + self.n_outputs :])
         return np.ascontiguousarray(weights / lam)
+
+    def _solve_penalised(self, state: Any, table: Array, weights: Array) -> Array:
+        """x by the formulas of ``kernels.composite`` and ``kernels.shrinking``, as of now; the state stays."""
+        r = self.regularizer
+        inverse = table[:, :1] if r.metric == "diagonal" else np.ones((len(table), 1))
+        unit = np.ones_like(inverse) if r.adaptive else inverse
+        if r.adaptive:
+            inverse = inverse / np.sqrt(1.0 + table[:, 1 + self.n_outputs :])
+        if r.center == "trajectory":
+            since = state.stamps.reshape(weights.shape) if state.stamps.size else 0.0
+            x = shrunk(weights, (state.paths - since) * inverse, r.l1, r.l2)
+            x[-1] = weights[-1]
+            return x
+        seen, lam = state.clocks[:, layout.WEIGHT], self.lam()
+        x = soft(weights, r.l1 * seen * unit) / (lam + r.l2 * seen * inverse)
+        x[-1] = weights[-1] / lam
+        return np.ascontiguousarray(x * inverse if r.adaptive else x)
 
     def lam(self) -> Array:
         """lam of the round to come, one an output."""
@@ -257,7 +323,7 @@ class Ftrl(OnlineLearner):
             inverse = state.table.reshape(-1, self._record)[:, 0]
             scale = np.divide(1.0, np.sqrt(inverse), out=np.zeros_like(inverse), where=inverse > 0.0)
         sums = state.sums[k]
-        known = r.center == "origin" and r.metric == "scalar" and r.radius is None
+        known = r.center == "origin" and r.metric == "scalar" and r.radius is None and not r.penalised
         return Certificate(
             rounds=int(sums[layout.ROWS]),
             weight=float(state.clocks[k, layout.WEIGHT]),

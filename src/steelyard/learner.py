@@ -50,6 +50,14 @@ class Learner(Ftrl):
     guard : bool
         Keep Algorithm 1's condition H_t(z_t) <= H_t(g_t) also where lam grows, by taking another surrogate slope where
         the update's own breaks it.
+    l1, l2 : float
+        Penalties: the objective is sum h loss / sum h + l1 ||x||_1 + l2/2 ||x||^2, in the units of your columns, and
+        without the intercept, as in scikit-learn's SGD. (``hindsight``'s ``l2`` is of the sum, and not of the average.)
+        With l1, center ``origin`` gives exact zeros, many of them: see docs/guide/penalties.md. Features that a row
+        does not have cost nothing. The progressive loss is without the penalties.
+    average : bool
+        Predict with the average of all models on the way, each with the weight of the row that it predicted
+        (Polyak-Ruppert); the progressive loss stays that of the models themselves.
 
     Examples
     --------
@@ -78,9 +86,12 @@ class Learner(Ftrl):
         n_outputs: int = 1,
         certificate: bool | None = None,
         guard: bool = False,
+        l1: float = 0.0,
+        l2: float = 0.0,
+        average: bool = False,
     ) -> None:
         chosen = default_schedule(metric) if schedule is None else schedule
-        regularizer = Regularizer(chosen, metric, center, eta0, power_t, radius)
+        regularizer = Regularizer(chosen, metric, center, eta0, power_t, radius, l1, l2)
         super().__init__(
             loss,
             regularizer,
@@ -91,6 +102,7 @@ class Learner(Ftrl):
             one_vs_rest=n_outputs > 1,
             certificate=n_outputs == 1 and center == "origin" if certificate is None else certificate,
             guard=guard,
+            average=average,
         )
         self.update = update
 
@@ -112,6 +124,7 @@ class Learner(Ftrl):
             "n_outputs": self.n_outputs,
             "certificate": self.certificate,
             "guard": self.guard,
+            "average": self.average,
             **vars(self.regularizer),
         }
 

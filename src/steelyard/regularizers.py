@@ -15,6 +15,14 @@ Metric ``scalar`` measures ||x||^2. Metric ``diagonal`` measures sum_j s_j sqrt(
 largest magnitude of feature j so far and G_j, which only ``adagrad-norm`` makes grow, its sum of h g_j^2. Metric
 ``full`` measures x'Ax, where A = I/eta0 + sum kappa h q q' over the rows before t and kappa is a constant of the loss,
 ``Loss.curvature``. There lam stays as it is, and what grows is A.
+
+Penalties: with ``l1`` and ``l2`` the objective is sum h loss / sum h + l1 ||x||_1 + l2/2 ||x||^2, in the units of the
+user's columns, the intercept left out. Write A_j for the metric times lam.
+
+=============  ==========================================================================================
+origin         x_j = soft(theta_j, l1 t) / (A_j + l2 t), t the weight cumulated before the row: exact zeros
+trajectory     after each row, x_j' = -(l1 sign x_j + l2 x_j) / A_j for the weight of the row
+=============  ==========================================================================================
 """
 
 from __future__ import annotations
@@ -45,9 +53,15 @@ def _positive(name: str, value: Any) -> float:
     return float(value)
 
 
+def _penalty(name: str, value: Any) -> float:
+    if not isinstance(value, Real) or isinstance(value, bool) or not (value == 0.0 or 1e-30 <= float(value) <= 1e30):
+        raise ValueError(f"{name} must be 0, or a number between 1e-30 and 1e30, got {value!r}")
+    return float(value)
+
+
 @dataclass(frozen=True)
 class Regularizer:
-    """A checked choice of schedule, metric, center and feasible set."""
+    """A checked choice of schedule, metric, center, feasible set and penalties."""
 
     schedule: str = "power"
     metric: str = "diagonal"
@@ -55,6 +69,8 @@ class Regularizer:
     eta0: float = 1.0
     power_t: float = 0.5
     radius: float | None = None
+    l1: float = 0.0
+    l2: float = 0.0
 
     def __post_init__(self) -> None:
         _choose("schedule", self.schedule, SCHEDULES)
@@ -73,6 +89,10 @@ class Regularizer:
             raise ValueError(f"power_t must be a number between 0 and 1, got {self.power_t!r}")
         if self.metric == "full":
             self._check_full()
+        object.__setattr__(self, "l1", _penalty("l1", self.l1))
+        object.__setattr__(self, "l2", _penalty("l2", self.l2))
+        if self.penalised:
+            self._check_penalties()
 
     def _check_full(self) -> None:
         """Refuse what means nothing where a matrix grows."""
@@ -88,6 +108,21 @@ class Regularizer:
                 "model back to zero"
             )
 
+    def _check_penalties(self) -> None:
+        """Refuse what penalties have no closed form with."""
+        if self.metric == "full":
+            raise ValueError(
+                "l1 and l2 need metric='diagonal' or 'scalar': under metric='full' the penalised model has no closed "
+                "form. There, 1/eta0 is the penalty of a ridge regression"
+            )
+        if self.radius is not None:
+            raise ValueError("give l1 and l2, or radius, and not both: each of them keeps the model small by itself")
+
+    @property
+    def penalised(self) -> bool:
+        """Whether there is a penalty."""
+        return self.l1 > 0.0 or self.l2 > 0.0
+
     @property
     def adaptive(self) -> bool:
         """Whether each feature keeps its own sum of squared gradients."""
@@ -95,6 +130,8 @@ class Regularizer:
 
     def keeps_weights_exact(self, update: str) -> bool:
         """Whether one row of weight h1+h2 moves the model as two adjacent rows of weights h1 and h2 do."""
+        if self.penalised:  # the penalty's clock moves between the rows
+            return False
         if self.radius is not None:  # the flow in a ball is one in theta: with center "trajectory" it starts anew
             return update == "iwa" and self.schedule == "constant" and self.center == "origin"
         by_schedule = self.schedule == "constant" or (self.schedule == "power" and self.center == "trajectory")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from steelyard.data.block import Block, inspected
 from steelyard.data.checks import DataError, check_finite, check_labels, check_weights
 from steelyard.data.order import group_equal_rows, shuffled_visits
-from steelyard.data.source import MOST_LABELS, Rows, Source, cut_block, told_of
+from steelyard.data.source import MOST_LABELS, Rows, Source, cut_block, distinct, told_of
 from steelyard.fitting import check_classifies, check_regresses, pass_seeds
 from steelyard.losses import Array, Loss, get_loss
 from steelyard.online import OnlineLearner, Trace
@@ -88,8 +88,8 @@ def _refuse_nan_labels(source: Source, rows: Rows) -> None:
 
 def _labels(source: Source, first: Iterable[Rows]) -> NDArray[Any]:
     """The different labels of some rows, in order."""
-    each = [np.unique(rows.y[~np.isnan(rows.y)]) for rows in first]
-    found = np.unique(np.concatenate([np.empty(0), *each]))
+    each = [distinct(rows.y) for rows in first]
+    found = distinct(np.concatenate([np.empty(0), *each]))
     if source.label_names is None:
         return found
     return np.unique(np.array(source.label_names)[found.astype(np.intp)]) if found.size else np.empty(0, "U1")
@@ -252,9 +252,10 @@ class Run:
         if passes > 1 and not shuffle and not source.read_again:
             raise ValueError(f"{source.name} can be read only once, so there is one pass over it without shuffling")
         self.source, self.passes, self.shuffle, self._skip = source, passes, shuffle, skip
-        self._seeds = pass_seeds(
-            seed if isinstance(seed, np.random.RandomState) else np.random.RandomState(seed), passes
-        )
+        self._seeds: list[int] = []
+        if shuffle:  # NumPy's random numbers take time to import
+            random = seed if isinstance(seed, np.random.RandomState) else np.random.RandomState(seed)
+            self._seeds = pass_seeds(random, passes)
         self._goal_options: dict[str, Any] = {"task": task, "classes": classes, "loss": loss}
         self._new_learner, self._factors = new_learner, factors
         self.columns = 0

@@ -39,14 +39,14 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print a table for each data set and rate, and draw it if asked to."""
-    from steelyard.experiments import paper, regret
+    from steelyard.experiments import paper, regret, sets
 
     if options.output:
         from steelyard.experiments import plots
     check_folder(options.data)
-    for name, title in paper.titles(options.sets).items():
-        task, X, y = paper.load(name, options.data)
-        X, y = paper.normalise(task, X, y)
+    for name, title in sets.titles(options.sets).items():
+        task, X, y = sets.load(name, options.data)
+        X, y = sets.normalise(task, X, y)
         for eta0 in options.eta0:
             loss = options.loss or paper.LOSS[task]
             best, runs = regret.regret_curves(
@@ -59,5 +59,5 @@ def run(options: argparse.Namespace) -> int:
             if options.output:
                 os.makedirs(options.output, exist_ok=True)
                 figure = plots.figure_regret(title, eta0, runs)
-                plots.save(figure, options.output, f"regret-{paper.file_stem(name)}-{eta0:g}")
+                plots.save(figure, options.output, f"regret-{sets.file_stem(name)}-{eta0:g}")
     return 0

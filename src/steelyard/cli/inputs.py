@@ -92,7 +92,7 @@ def check_data_options(options: argparse.Namespace) -> None:
         Interactions(options.interactions)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    if options.data.count("-") > 1:
+    if [*options.data, options.weights].count("-") > 1:
         raise UsageError("- is standard input, which can be read only once")
 
 
@@ -100,10 +100,15 @@ def tell_of_rows(source: Source, unlabelled: int = 0) -> list[str]:
     """What was left out, in sentences."""
     found = []
     if unlabelled:
-        found.append(f"{unlabelled} rows have no label, and were not learned or scored")
+        found.append(f"{counted(unlabelled, 'row')} without a label, not learned or scored")
     if source.missing:
-        found.append(f"{source.missing} empty cells: each is a feature that is not there")
+        found.append(f"{counted(source.missing, 'empty cell')}: a feature that is not there")
     if source.skipped.count:
-        found.append(f"{source.skipped.count} rows were skipped; the first of them:")
+        found.append(f"{counted(source.skipped.count, 'row')} left out; the first of what was wrong:")
         found += [f"  {each}" for each in source.skipped.shown]
     return found
+
+
+def counted(number: int, noun: str) -> str:
+    """A number and what is counted."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -89,7 +89,9 @@ def _largest(learner: OnlineLearner, coef: Any, top: int) -> list[dict[str, Any]
     """The coefficients with the largest absolute values, over all outputs."""
     import numpy as np
 
-    names = learner.notes.get("names") or {}
+    from steelyard.data.naming import name_products
+
+    names = {int(index): name for index, name in (learner.notes.get("names") or {}).items()}
     classes = learner.notes.get("classes")
     one_based = (learner.notes.get("data") or {}).get("zero_based") is False
     flat = np.abs(coef).reshape(-1)
@@ -98,12 +100,13 @@ def _largest(learner: OnlineLearner, coef: Any, top: int) -> list[dict[str, Any]
         return []
     places = np.argpartition(-flat, count - 1)[:count]
     places = places[np.lexsort((places, -flat[places]))]
+    names |= name_products((places % coef.shape[1]).tolist(), names, learner.notes.get("data") or {})
     found = []
     for place in places.tolist():
         output, index = divmod(place, coef.shape[1])
         each: dict[str, Any] = {
             "index": index,
-            "name": names.get(str(index), str(index + 1) if one_based else None),
+            "name": names.get(index, str(index + 1) if one_based else None),
             "value": float(coef[output, index]),
         }
         if coef.shape[0] > 1:

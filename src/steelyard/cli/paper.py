@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from steelyard.cli.common import check_folder, check_least
+from steelyard.cli.common import UsageError, check_folder, check_least
 from steelyard.progress import progress_bar
 from steelyard.regularizers import SCHEDULES
 
@@ -49,10 +51,14 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--seed", type=int, default=0, help="of the shuffles (default 0)")
     parser.add_argument("--output", default="paper", metavar="DIR", help="where the results go (default: paper)")
-    parser.set_defaults(run=run, interrupted="what was finished is kept, and the same command goes on from there")
+    parser.set_defaults(
+        run=run_paper,
+        defaults=parser.get_default,
+        interrupted="what was finished is kept, and the same command goes on from there",
+    )
 
 
-def run(options: argparse.Namespace) -> int:
+def run_paper(options: argparse.Namespace) -> int:
     """Run the experiments and write the page."""
     import numpy as np
 
@@ -61,8 +67,10 @@ def run(options: argparse.Namespace) -> int:
 
     check_least(options, rates=2, repeats=1, seed=0)
     if options.jobs == 0:
-        raise ValueError("--jobs must be a number of processes, or -1 for one a core, got 0")
+        raise UsageError("--jobs must be a number of processes, or -1 for one a core, got 0")
     check_folder(options.data)
+    if os.path.exists(options.output) and not os.path.isdir(options.output):
+        raise UsageError(f"--output {options.output} is a file: name a folder")
     names = options.sets or list(datasets.EMBEDDED if options.data is None else paper.LIBSVM_DEFAULT)
     rates = tuple(float(rate) for rate in np.logspace(-3, 3, options.rates))
     settings = paper.Settings(rates, schedule=options.schedule, repeats=options.repeats, seed=options.seed)
@@ -70,12 +78,23 @@ def run(options: argparse.Namespace) -> int:
 
     runs = [settings, *(paper.readings(settings) if options.readings else ())]
     with _cluster(options.cluster), progress_bar() as progress:
-        results, *others = paper.run_all(
+        facts, (results, *others) = paper.run_all(
             names, runs, options.output, data=options.data, n_jobs=options.jobs, progress=progress
         )
-    claims = report.write(options.output, results, settings, report.source_of(names), others)
+    run = report.Run(settings, facts, results, others, _command(options))
+    claims = report.write(options.output, run, options.jobs)
     print(f"{options.schedule} schedule: {report.summary(claims)}. The page: {options.output}/index.html")
     return 0
+
+
+def _command(options: argparse.Namespace) -> str:
+    """The command that was given, as far as its options are not the defaults."""
+    words = ["steelyard", "paper"]
+    for name in ("sets", "data", "schedule", "rates", "repeats", "seed", "jobs", "cluster", "output"):
+        value = getattr(options, name)
+        if value != options.defaults(name):
+            words += [f"--{name}", *(map(str, value) if isinstance(value, list) else [str(value)])]
+    return shlex.join(words if options.readings else [*words, "--no-readings"])
 
 
 @contextmanager

@@ -41,7 +41,8 @@ class LearnReport:
         self._began = time.monotonic()
         self._finished = False
         self._here = 0
-        job.on_step = self.add
+        if options.json or options.checkpoint or not options.quiet:  # else nobody asks how it went
+            job.on_step = self.add
 
     def __enter__(self) -> LearnReport:
         if self._shows:

@@ -126,11 +126,12 @@ def _choice() -> str:
 
 
 def _can_load() -> bool:
-    """Whether the system's objects can be looked into (they are ELF), and llvmlite has what loading takes."""
+    """Whether the system's objects can be looked into (ELF, of 64 bits), and llvmlite has what loading takes."""
     from llvmlite import binding
 
     needed = ("create_mcjit_compiler", "ObjectFileRef", "address_of_symbol")
-    return sys.platform not in ("darwin", "win32", "cygwin") and all(hasattr(binding, name) for name in needed)
+    looked_into = sys.platform not in ("darwin", "win32", "cygwin") and sys.maxsize > 2**32
+    return looked_into and all(hasattr(binding, name) for name in needed)
 
 
 def _numba_folder() -> str | None:

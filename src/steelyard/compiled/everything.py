@@ -26,12 +26,20 @@ def compile_here(jobs: int, report: Report) -> int:
 
 
 def compile_for(target: Target, output: Path, jobs: int, report: Report) -> int:
-    """Write every function to a folder, for any processor that has the features of ``target``."""
+    """Have every function in a folder, for any processor that has the features of ``target``; counts as the other.
+
+    What a run that was stopped has left there is kept, where it is whole and of these sources.
+    """
     place = output / target.name
     place.mkdir(parents=True, exist_ok=True)
+    wanted = {objects.file_name(name) for name in every_name()}
+    for file in place.iterdir():
+        if file.name not in wanted:  # a function that is no more
+            file.unlink()
+    missing = objects.missing(output, target)
     with _compiling_for(target):
-        _run(_write, [(name, target.name, place) for name in every_name()], jobs, report)
-    return len(every_name())
+        _run(_write, [(name, target.name, place) for name in missing], jobs, report)
+    return len(missing)
 
 
 @contextmanager

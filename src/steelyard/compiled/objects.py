@@ -16,7 +16,7 @@ from steelyard.compiled import folder
 from steelyard.compiled.elf import undefined_symbols
 from steelyard.compiled.machine import Target, compiler_here, usable_targets
 from steelyard.kernels.digest import source_digest
-from steelyard.kernels.signatures import KERNELS, signature
+from steelyard.kernels.signatures import KERNELS, every_name, signature
 
 SYMBOL = "steelyard_function"
 """The C function that every object holds."""
@@ -82,6 +82,19 @@ def cache_folder() -> Path:
     """The folder of what is compiled here: another one for every version of sources, compiler and processor."""
     where = json.dumps([source_digest(), compiler_here(), _FORMAT], sort_keys=True)
     return folder.cache_root() / hashlib.sha256(where.encode()).hexdigest()[:20]
+
+
+def missing(place: Path, target: Target) -> list[str]:
+    """The functions whose objects for a wheel are not in the target's folder, or are damaged, or of other sources."""
+
+    def is_there(name: str) -> bool:
+        try:
+            content = (place / target.name / file_name(name)).read_bytes()
+        except OSError:
+            return False
+        return unpack(content, key_of_target(name, target)) is not None
+
+    return [name for name in every_name() if not is_there(name)]
 
 
 def _candidates(name: str) -> Iterator[bytes | None]:

@@ -12,7 +12,7 @@ import numpy as np
 from steelyard.data.block import Block, join_blocks
 from steelyard.data.columns import MOST_NUMBER, NUMBER, TEXT, CellError, Cells, Columns, refused_integer
 from steelyard.data.hashing import Settler
-from steelyard.data.source import Extent, Rows, Source, few_labels
+from steelyard.data.source import MOST_NAMES, Extent, Rows, Source, few_labels
 from steelyard.losses import Array
 
 _BATCH = 1 << 14  # rows
@@ -54,6 +54,7 @@ class ArrowSource(Source):
         self.name = self.paths[0] if len(self.paths) == 1 else f"{len(self.paths)} files"
         self.total_bytes = sum(os.path.getsize(path) for path in self.paths)
         self._firsts: list[tuple[int, str]] = []
+        self._known = columns.new_known()
 
     def schema(self) -> dict[str, Any]:
         return {"format": "arrow", **self.columns.schema()}
@@ -70,7 +71,7 @@ class ArrowSource(Source):
                     try:
                         yield self._rows(batch, before, settler)
                     except CellError as error:
-                        row = before - first + error.row
+                        row = before - first + error.row + 1
                         raise ValueError(f"{path}, row {row}, column {error.column!r}: {error.complaint}") from None
                 before += batch.num_rows
                 self.bytes_read = done + int(size * min((before - first) / max(total, 1), 1.0))
@@ -86,6 +87,9 @@ class ArrowSource(Source):
                     raise ValueError(_refused_type(bad.name, bad.type))
                 self.columns.decide(schema.names, lambda name: kinds[name] or TEXT)
                 self.names.update(self.columns.column_names())
+                self._known = self.columns.new_known()
+                if self._known.size:
+                    self._known[list(self.names)] = 1
             self.columns.places(schema.names)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
@@ -94,6 +98,11 @@ class ArrowSource(Source):
         columns, count = self.columns, batch.num_rows
         cells = [self._cells(slot, batch.column(name)) for slot, name in enumerate(columns.kinds)]
         found = columns.rows(cells, count, settler)
+        for index, each in columns.cell_names(cells, self._known).items():
+            if len(self.names) < MOST_NAMES:
+                self.names[index], self._known[index] = each, 1
+        if len(self.names) >= MOST_NAMES:
+            self._known = np.empty(0, np.uint8)
         self.missing += found.missing
         wide = columns.n_features or 0
         block = Block(found.values, found.indices, found.indptr, wide, columns.bits is None)
@@ -146,7 +155,7 @@ class ArrowSource(Source):
         shown = "" if len(self.paths) == 1 else f"{path}, "
         name = None if column is None else self.names.get(column)
         where = "" if column is None else f", feature {name}" if name else f", index {column}"
-        return f"{shown}row {row - first}{where}"
+        return f"{shown}row {row - first + 1}{where}"
 
 
 def _batches(path: str) -> Iterator[tuple[Any, int]]:
@@ -172,7 +181,9 @@ def _batches(path: str) -> Iterator[tuple[Any, int]]:
             with pa.OSFile(path) as source, pa.ipc.open_stream(source) as file:
                 for batch in file:
                     yield batch, 0
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # no such file, no permission, …
+            raise
         raise ValueError(f"{path}: it cannot be read as Parquet or Arrow ({error})") from None
 
 

@@ -54,6 +54,8 @@ class Cells(NamedTuple):
     values: Array | float
     there: NDArray[np.bool_] | None
     """Which rows have the cell; None where all do."""
+    named: tuple[NDArray[np.uint32], list[str]] | None = None
+    """Of a column of text: the hashes and the names of its features."""
 
 
 class Rows(NamedTuple):
@@ -207,6 +209,17 @@ class Columns:
         each = zip(indices, self.kinds.items(), strict=True)
         return {index: name for index, (name, kind) in each if kind == NUMBER}
 
+    def cell_names(self, cells: Iterable[Cells], known: NDArray[np.uint8]) -> dict[int, str]:
+        """The names of the features of some cells that are text and not ``known``; none where nothing is noted."""
+        found: dict[int, str] = {}
+        for each in cells:
+            if each.named is not None and known.size:
+                indices = each.named[0] & np.uint32(known.size - 1)
+                for at in np.flatnonzero(known[indices] == 0).tolist():
+                    if each.named[1][at]:
+                        found.setdefault(int(indices[at]), each.named[1][at])
+        return found
+
     def number_cells(self, slot: int, values: Array, there: NDArray[np.bool_] | None) -> Cells:
         """A column of numbers; where a cell is not there its value does not count."""
         finite = np.isfinite(values)
@@ -218,9 +231,15 @@ class Columns:
     def text_cells(self, slot: int, texts: Sequence[str], codes: NDArray[Any]) -> Cells:
         """A column of text: ``codes`` are places among ``texts``, -1 where there is none. An empty text is none."""
         name = list(self.kinds)[slot]
-        hashes = np.append(hash_names([f"{name}={text}" for text in texts]), np.uint32(0))
+        names = [f"{name}={text}" if text else "" for text in texts]
+        try:
+            hashes = np.append(hash_names(names), np.uint32(0))
+        except UnicodeEncodeError as error:
+            bad = next(at for at, text in enumerate(names) if text == error.object)
+            row = int(np.flatnonzero(codes == bad)[0])
+            raise CellError(row, name, f"{texts[bad]!r} is no text: it has half of a character") from None
         there = np.append(np.array([text != "" for text in texts], np.bool_), False)[codes]
-        return Cells(hashes[codes], 1.0, None if there.all() else there)
+        return Cells(hashes[codes], 1.0, None if there.all() else there, (hashes[:-1], names))
 
     def object_cells(self, slot: int, values: Sequence[Any]) -> Cells:
         """A column of Python's own objects: None where there is no cell."""
@@ -280,6 +299,8 @@ def as_number(value: Any, row: int, column: str) -> float:
         number = float("inf")
     if not isinstance(value, (float, np.floating)) and (abs(number) == float("inf") or int(number) != int(value)):
         raise CellError(row, column, refused_integer(value))
+    if not np.isfinite(number):
+        raise CellError(row, column, not_finite(number))
     return number
 
 

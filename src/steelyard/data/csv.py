@@ -27,6 +27,9 @@ _BOM = b"\xef\xbb\xbf"
 _MISSING = {"na", "n/a", "nan", "null", "none", "?", "-", "."}
 """Beside numbers, these do not make a column text: they are refused where they stand."""
 _BOOLEANS = {"true": 1.0, "false": 0.0}
+_IN_QUOTES = re.compile(rb'"[^"]*(?:""[^"]*)*"(?!")')
+_LONE_RETURN = re.compile(rb"\r[^\n]")
+_RETURNS = r"lines must end in \n or \r\n, and not in \r alone"
 
 
 class _Room:
@@ -114,9 +117,15 @@ class CsvFormat(Format):
         lines = re.finditer(r"[^\n]*\n|[^\n]+", content[skipped:].decode("utf-8", "surrogateescape"))
         reader = csv.reader((line[0] for line in lines), delimiter=delimiter.decode(), strict=True)
         rows = filter(None, _readable(reader))
+        nul = self._nul(content[: content.find(b"\n") + 1 or len(content)])
+        if nul is not None:
+            raise nul
         first = next(rows, None)
         if first is None:
-            raise Mistake(content, skipped, "the first line must be one of cells, with quotes that end")
+            told = "the first line must be one of cells, with quotes that end"
+            if _LONE_RETURN.search(content, 0, content.find(b"\n") + 1 or len(content)):
+                told = _RETURNS
+            raise Mistake(content, skipped, told if content[skipped:].strip() else "there are only empty lines")
         if self._header:
             names = [name or str(number) for number, name in enumerate(first, 1)]
             end = skipped
@@ -126,7 +135,7 @@ class CsvFormat(Format):
             names, end = [str(number) for number in range(1, len(first) + 1)], skipped
             rows = filter(None, [first, *rows])
         if any("\r" in name for name in names):
-            raise Mistake(content, skipped, r"lines must end in \n or \r\n, and not in \r alone")
+            raise Mistake(content, skipped, _RETURNS)
         try:
             if not self.columns.decided:
                 kinds = _kinds(names, rows)
@@ -144,6 +153,9 @@ class CsvFormat(Format):
         return _Room()
 
     def parse(self, content: bytes, room: Any) -> Part:
+        nul = self._nul(content)
+        if nul is not None:
+            raise nul
         found = self._fill(content, room)
         rows, columns = int(found[layout.CSV_ROWS]), self.columns
         names = columns.column_names()
@@ -202,16 +214,18 @@ class CsvFormat(Format):
             try:
                 value = parse_number(_text(token).strip(" "))
             except ValueError as error:
-                raise self._mistake(content, start, start, None, self._advice(role, column, str(error))) from None
+                raise self._mistake(content, start, end, None, self._advice(role, column, str(error))) from None
             target: Array = {layout.CELL_LABEL: room.y, layout.CELL_WEIGHT: room.weight}.get(role, room.values)
             target[index] = value
 
     def _advice(self, role: int, column: int, complaint: str) -> str:
         name = self._names[column]
+        if role == layout.CELL_WEIGHT:
+            return f"the weight in the column {name!r} must be a number, finite and not negative"
+        if role == layout.CELL_LABEL and complaint:
+            return f"the label in the column {name!r} must be a finite number, or an empty cell where it is not known"
         if complaint:
             return f"in the column {name!r} {complaint}"
-        if role == layout.CELL_WEIGHT:
-            return f"the weight in the column {name!r} must be a number"
         what = "labels" if role == layout.CELL_LABEL else "cells"
         return (
             f"the column {name!r} has numbers in the first rows, so all its {what} must be numbers or empty; "
@@ -221,6 +235,7 @@ class CsvFormat(Format):
     def _mistake(
         self, content: bytes, at: int, begin: int, found: NDArray[np.int64] | None, complaint: str = ""
     ) -> Mistake:
+        end = None
         if found is not None:
             width, column = len(self._names), int(found[layout.CSV_COLUMN])
             complaint = {
@@ -232,8 +247,16 @@ class CsvFormat(Format):
                 layout.CSV_NO_WEIGHT: f"the weight, in the column {self.columns.weight!r}, is empty",
             }[int(found[layout.CSV_RESULT])]
         else:
-            begin = content.rfind(b"\n", 0, at) + 1
-        return Mistake(content, at, complaint, row=(begin, _row_end(content, begin)))
+            begin, end = _row_begin(content, at, self._found_delimiter(content)), begin
+        row = (begin, _row_end(content, begin, self._found_delimiter(content)))
+        return Mistake(content, at, complaint, row=row, end=end)
+
+    def _nul(self, content: bytes) -> Mistake | None:
+        """No text has bytes of zero: it is UTF-16, or no text."""
+        at = content.find(b"\0")
+        return (
+            None if at < 0 else self._mistake(content, at, at + 1, None, "there is a byte of zero, which no text has")
+        )
 
 
 def _readable(reader: Any) -> Iterator[list[str]]:
@@ -272,7 +295,7 @@ def parse_number(word: str) -> float:
     value = _BOOLEANS.get(word.lower())
     if value is None:
         try:
-            if "_" in word or not word.isascii():
+            if "_" in word or not word.isascii() or word != word.strip():  # all of which Python's float takes
                 raise ValueError
             value = float(word)
         except ValueError:
@@ -292,11 +315,28 @@ def _text(cell: bytes) -> str:
     return cell.decode("utf-8", "surrogateescape")
 
 
-def _row_end(content: bytes, begin: int) -> int:
-    """Where a row ends, by its quotes; where these do not end, where its first line does."""
-    end = first = content.find(b"\n", begin) + 1 or len(content)
-    while content.count(b'"', begin, end) % 2:
-        if end == len(content):
-            return first
-        end = content.find(b"\n", end) + 1 or len(content)
-    return end
+def _row_begin(content: bytes, at: int, delimiter: bytes) -> int:
+    """Where the row begins in which ``at`` is; the content begins with a row."""
+    begin = 0
+    while begin < at and (end := _row_end(content, begin, delimiter)) <= at:
+        begin = end
+    return begin
+
+
+def _row_end(content: bytes, begin: int, delimiter: bytes) -> int:
+    """Where a row ends, cell by cell; where quotes do not end, where its first line does."""
+    at, last = begin, len(content)
+    ends = re.compile(b"[" + re.escape(delimiter) + b"\n]")
+    while at < last:
+        if content.startswith(b'"', at):
+            inside = _IN_QUOTES.match(content, at)
+            if inside is None:
+                return content.find(b"\n", begin) + 1 or last
+            at = inside.end()
+        found = ends.search(content, at)
+        if found is None:
+            return last
+        at = found.end()
+        if found[0] == b"\n":
+            return at
+    return last

@@ -17,7 +17,7 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from io import BufferedWriter
+from io import BufferedReader, BufferedWriter
 from pathlib import Path
 from types import ModuleType
 from typing import IO, Any
@@ -30,6 +30,7 @@ try:
 except ImportError:  # not on every system
     fcntl = None
 
+_LAST = 1 << 12  # bytes at the end of a block in which a line should end
 _MOST_LINE = 16  # blocks, after which quotes that do not end are taken for a mistake
 STDIN = "-"
 """Standard input, where a file is named."""
@@ -115,6 +116,12 @@ def _blocks(
     path: str | os.PathLike[str], size: int, start: int, cut: Callable[[bytes], bool] | None
 ) -> Iterator[bytes]:
     with _opened(path) as file:
+        if _is_plain(file):
+            for block in _exact_blocks(file.fileno(), size, start):
+                if cut is not None and not cut(block):
+                    break
+                yield block
+                start += len(block)
         if start:  # a pipe cannot be asked for it
             file.seek(start)
         pieces: list[bytes] = []  # of what has not ended yet
@@ -131,6 +138,27 @@ def _blocks(
                 waiting += len(chunk)
         if pieces:
             yield b"".join(pieces)
+
+
+def _is_plain(file: IO[bytes]) -> bool:
+    """Whether any place of it can be read as it stands."""
+    return isinstance(file, BufferedReader) and hasattr(os, "pread") and stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+
+
+def _exact_blocks(number: int, size: int, at: int) -> Iterator[bytes]:
+    """Blocks that are read up to the end of a line and not beyond, so that nothing has to be copied: as long as
+    there are ``size`` bytes, and a line ends among the last of them."""
+    last = min(size, _LAST)
+    while True:
+        tail = os.pread(number, last, at + size - last)
+        wanted = size - last + tail.rfind(b"\n") + 1
+        if len(tail) < last or wanted == size - last:
+            return
+        block = os.pread(number, wanted, at)
+        if len(block) < wanted:  # somebody has made it shorter
+            return
+        yield block
+        at += wanted
 
 
 def _read_full(file: IO[bytes], size: int) -> bytes:

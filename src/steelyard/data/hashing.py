@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.compiled.door import get_kernel
+from steelyard.data.memory import Recycled
 from steelyard.losses import Array
 
 DEFAULT_BITS = 18
@@ -132,15 +133,14 @@ class Settler:
     """Room for :meth:`settle` to work in, the same for one stretch of rows after another. Not for two threads."""
 
     def __init__(self) -> None:
+        self._few = np.empty(32, np.uint32)
+        self._memory = Recycled()
         self._make(1 << 12)
 
     def _make(self, size: int) -> None:
+        self._size = size
         self._raw, self._product, self._members = np.empty(size, np.uint32), np.empty(size), np.empty(size, np.int64)
-        self._keys, self._indices, self._values = (
-            np.empty((2, size), np.uint64),
-            np.empty(size, np.uint32),
-            np.empty(size),
-        )
+        self._keys = np.empty((2, size), np.uint64)
 
     def settle(
         self,
@@ -153,19 +153,22 @@ class Settler:
     ) -> Settled:
         """Hashed features of rows → indices of ``bits`` bits with interactions; row r is ``starts[r]:starts[r+1]``.
 
-        What is returned is overwritten by the next call.
+        What is returned is used again when nobody refers to it any more: see :class:`Recycled`.
         """
         kernel = get_kernel("settle")
-        if self._indices.size < hashes.size:
+        if self._size < hashes.size:
             self._make(hashes.size + hashes.size // 8)
-        indptr, counts = np.empty(starts.size, np.int64), np.empty(266 + meetings.slots, np.int64)
+        counts = np.empty(266 + meetings.slots, np.int64)
         while True:
-            room = (self._raw, self._product, self._keys, counts, self._members)
-            needed = kernel(
-                *(hashes, values, slots, starts, *meetings, bits), *room, indptr, self._indices, self._values
+            indptr, indices, out = self._memory.take(
+                [(starts.size, np.int64), (self._size, np.uint32), (self._size, np.float64)]
             )
-            if needed <= self._indices.size:
+            room = (self._raw, self._product, self._keys, self._few, counts, self._members)
+            needed = kernel(
+                *(hashes, values, slots, starts, *meetings, bits), *room, indptr, indices, out
+            )
+            if needed <= self._size:
                 break
             self._make(needed + needed // 8)
         end = int(indptr[-1])
-        return Settled(indptr, self._indices[:end], self._values[:end])
+        return Settled(indptr, indices[:end], out[:end])

@@ -16,7 +16,15 @@ def _refuse_constant(word: str) -> float:
     raise ValueError(f"{word} is no value to learn from: write null where nothing is known")
 
 
-_decoder = json.JSONDecoder(parse_constant=_refuse_constant)
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} stands twice")
+    return found
+
+
+_decoder = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_once)
 
 
 class JsonFormat(Format):
@@ -34,6 +42,7 @@ class JsonFormat(Format):
     def _take_over(self) -> None:
         self.n_features, self.bits = self.columns.n_features, self.columns.bits
         self.dense = self.columns.decided and self.bits is None
+        self.known = self.columns.new_known()
 
     def column_name(self, column: int) -> str | None:
         return list(self.columns.kinds)[column] if self.dense else None
@@ -81,7 +90,7 @@ class JsonFormat(Format):
             raise Mistake(content, found[error.row][1], complaint) from None
         part.indptr, part.indices, part.values, part.missing = columns.rows(cells, len(rows), room)
         part.lines = np.array([line for line, _, _ in found], np.int32)
-        part.names = columns.column_names()
+        part.names = {**columns.cell_names(cells, self.known), **columns.column_names()}
         return part
 
     def _labels(self, values: list[Any]) -> tuple[Any, list[str] | None]:
@@ -116,7 +125,9 @@ def _object(content: bytes, line: bytes, at: int) -> Any:
     except RecursionError:
         raise Mistake(content, at, "objects are too deep in one another") from None
     except json.JSONDecodeError as error:
-        raise Mistake(content, at, f"a line must be one JSON object ({error.msg})") from None
+        where = at + len(line.decode("utf-8-sig")[: error.pos].encode())
+        where += 3 * line.startswith(b"\xef\xbb\xbf")
+        raise Mistake(content, where, f"a line must be one JSON object ({error.msg})") from None
     except ValueError as error:  # no UTF-8, or NaN
         raise Mistake(content, at, f"a line must be one JSON object ({error})") from None
     if not isinstance(found, dict):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import mmap
 import os
+import sys
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -43,6 +45,56 @@ def lazy_zeros(size: int, dtype: DTypeLike = np.float64, *, beside: int = 0) -> 
     return block[-block.ctypes.data % _HUGE :][:count].view(kind)
 
 
+class Recycled:
+    """Memory that is used again as soon as no array refers to it any more: fresh pages cost more than parsing into them.
+
+    Who keeps arrays of it for long should copy them: they hold all of a block.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from steelyard.data.memory import Recycled
+    >>> memory = Recycled()
+    >>> first, second = memory.take([(3, np.float64), (5, np.int32)])
+    >>> where = first.ctypes.data
+    >>> del first, second
+    >>> memory.take([(2, np.float64)])[0].ctypes.data == where
+    True
+    """
+
+    def __init__(self) -> None:
+        self._blocks: list[NDArray[np.uint8]] = []
+
+    def take(self, wanted: Sequence[tuple[int, DTypeLike]]) -> list[NDArray[Any]]:
+        """Arrays of such sizes and types with anything in them. A page takes memory when something is written to it."""
+        kinds = [(size, np.dtype(kind)) for size, kind in wanted]
+        block = self._block(sum(-(-size * kind.itemsize // 64) * 64 for size, kind in kinds))
+        arrays, at = [], 0
+        for size, kind in kinds:
+            arrays.append(block[at : at + size * kind.itemsize].view(kind))
+            at += -(-size * kind.itemsize // 64) * 64
+        return arrays
+
+    def _block(self, size: int) -> NDArray[np.uint8]:
+        for block in self._blocks:
+            if sys.getrefcount(block) <= _ALONE and block.size >= size:
+                return block
+        pages = np.frombuffer(mmap.mmap(-1, size + size // 8 + 1, **_PRIVATE), np.uint8)
+        self._blocks = [block for block in self._blocks if block.size >= size][-_MOST_BLOCKS:]
+        self._blocks.append(pages)
+        return pages
+
+
+def _alone() -> int:
+    """The count of references to a block in a list, as ``Recycled._block`` sees it."""
+    count = 0
+    for block in [np.empty(0)]:
+        count = sys.getrefcount(block)
+    return count
+
+
+_ALONE = _alone()
+_MOST_BLOCKS = 15
 _WORTH_KEEPING = range(1 << 16, 1 << 26)  # bytes: less comes cheaply, more is not kept from others
 
 

@@ -29,6 +29,8 @@ def error_of(mistake: Mistake, form: Format, name: str, lines: int) -> ValueErro
     line = lines + content.count(b"\n", 0, at) + 1
     start = content.rfind(b"\n", 0, at) + 1
     token = content[at : at + 60].split(b"\n")[0].split()
+    if mistake.end is not None:
+        token = [content[at : min(mistake.end, at + 60)]]
     shown = token[0].decode("utf-8", "replace") if token else "the end of the line"
     if not shown.isprintable():
         shown = "bytes that are no text"
@@ -45,9 +47,13 @@ def looks_like(content: bytes, text: bytes, line: int, form: str) -> str:
         for magic, kind in _MAGIC.items():
             if content.startswith(magic):
                 return f"this looks like {kind}"
-    if b"\0" in text:
+    if re.search(rb"[\x00-\x08\x0e-\x1a]", text):
         return f"this looks like a binary file, {_NOT_READ}"
-    if form != "json" and text.lstrip().startswith((b"{", b"[")):
+    if form != "csv" and b"\r" in text.rstrip(b"\r"):
+        return r"lines seem to end in \r alone: let them end in \n"
+    if form == "json":
+        return "this looks like one array: write each of its objects as a line" if text.startswith(b"[") else ""
+    if text.lstrip().startswith((b"{", b"[")):
         return "this looks like JSON: say --format json --label NAME"
     if form != "vw" and re.match(rb"[^|,;]*\|\S*\s", text):
         return "this looks like Vowpal Wabbit's format: say --format vw"

@@ -114,6 +114,19 @@ def open(
             f"{shown_name(paths[0])} is read as {chosen}, but the model was learned from {known['format']}, whose "
             "features have other names: give a file of that format, or say --format"
         )
+    if chosen not in ("parquet", "arrow"):
+        for folder in filter(os.path.isdir, paths):
+            shown = folder.rstrip("/")
+            raise ValueError(f"{folder} is a folder: name its files, with a pattern for example, {shown}/*")
+    _check_options(
+        shown_name(paths[0]),
+        chosen,
+        {
+            **{"label": label, "drop": drop, "text": text, "weight": weight, "interactions": interactions},
+            **{"zero_based": zero_based != "auto", "n_features": n_features != "auto", "header": not header},
+            **{"ignore_base": ignore_base, "hash_all": hash_all},
+        },
+    )
     source = _open(
         paths,
         chosen,
@@ -135,6 +148,35 @@ def open(
         },
     )
     return source if weights is None else WeightedSource(source, weights)
+
+
+_TAKES = {
+    **dict.fromkeys(("label", "drop", "text"), COLUMNS),
+    "weight": (*COLUMNS, "libsvm"),
+    "interactions": (*COLUMNS, "vw"),
+    "zero_based": ("libsvm",),
+    "n_features": ("libsvm",),
+    "header": ("csv", "tsv"),
+    "ignore_base": ("vw",),
+    "hash_all": ("vw",),
+}
+"""The formats for which an option means something."""
+_HAVE_NO_COLUMNS = {
+    "libsvm": ": LIBSVM text has no columns with names, but numbers",
+    "vw": ": in Vowpal Wabbit's text each line has its label, its importance and the names of its features",
+}
+
+
+def _check_options(name: str, chosen: str, given: dict[str, Any]) -> None:
+    """Refuse options that would change nothing."""
+    for option, value in given.items():
+        if value and chosen not in _TAKES[option]:
+            why = "" if option in ("header", "ignore_base", "hash_all") else _HAVE_NO_COLUMNS.get(chosen, "")
+            shell = "no-header" if option == "header" else option.replace("_", "-")
+            raise ValueError(
+                f"{name} is read as {chosen}, where --{shell} ({option}=) means nothing{why}; for another format say "
+                "--format (format=)"
+            )
 
 
 def _words(words: str | Sequence[str]) -> list[str]:
@@ -186,9 +228,6 @@ def _open(paths: list[str], chosen: str, said: dict[str, Any]) -> Source:
 
         wanted = ("label", "weight", "drop", "text", "bits", "interactions", "schema", "optional_label")
         return open_arrow(paths, **{name: said[name] for name in wanted})
-    for path in paths:
-        if os.path.isdir(path):
-            raise ValueError(f"{path} is a folder: name its files, with a pattern for example, {path.rstrip('/')}/*")
     if chosen == "libsvm":
         return _open_libsvm(paths, said)
     return TextSource(paths, _text_format(chosen, said), on_error=said["on_error"])
@@ -218,8 +257,6 @@ def _open_libsvm(paths: list[str], said: dict[str, Any]) -> Source:
             f"LIBSVM text has no columns with names, and no weight {said['weight']!r}: weights stand in a file of "
             "their own (weights=FILE), or beside the labels, as label:weight (weight='label')"
         )
-    if said["interactions"]:
-        raise ValueError("interactions need features with names, and LIBSVM text has numbers")
     options = {name: said[name] for name in ("n_features", "zero_based", "bits", "on_error")}
     return LibsvmSource(paths, weighted=said["weight"] == "label", **options)
 
@@ -248,9 +285,9 @@ class WeightedSource(Source):
 
     def __init__(self, source: Source, weights: PathLike) -> None:
         super().__init__()
-        self._source, self._path = source, os.fspath(weights)
+        self._source, self._path, self._shown = source, os.fspath(weights), shown_name(weights)
         self.name, self.read_again, self.total_bytes = source.name, source.read_again, source.total_bytes
-        self.names = source.names
+        self.names, self.labels_may_lack = source.names, source.labels_may_lack
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._source, name)
@@ -281,7 +318,7 @@ class WeightedSource(Source):
             while kept.size < rows.y.size:
                 more = next(numbers, None)
                 if more is None:
-                    raise ValueError(f"{self._path} has {at + kept.size} weights, and {self.name} has more rows")
+                    raise ValueError(f"{self._shown} has {at + kept.size} weights, and {self.name} has more rows")
                 kept = np.concatenate([kept, more])
             self.bytes_read, self.missing, self.label_names = (
                 self._source.bytes_read,
@@ -292,7 +329,7 @@ class WeightedSource(Source):
             at, kept = at + rows.y.size, kept[rows.y.size :]
         left = kept.size + sum(more.size for more in numbers)
         if left:
-            raise ValueError(f"{self._path} has {at + left} weights, and {self.name} has {at} rows")
+            raise ValueError(f"{self._shown} has {at + left} weights, and {self.name} has {at} rows")
 
 
 def _numbers(path: str) -> Iterator[Any]:
@@ -305,12 +342,14 @@ def _numbers(path: str) -> Iterator[Any]:
         except ValueError:
             place = next(i for i, token in enumerate(tokens) if not _is_number(token))
             shown = tokens[place][:60].decode("utf-8", "replace")
-            raise ValueError(f"{path}, line {line + place + 1}: a weight is one number a line, got {shown!r}") from None
+            raise ValueError(
+                f"{shown_name(path)}, line {line + place + 1}: a weight is one number a line, got {shown!r}"
+            ) from None
         bad = np.flatnonzero(~((found >= 0.0) & (found <= MOST_WEIGHT)))
         if bad.size:
             raise ValueError(
-                f"{path}, line {line + bad[0] + 1} has the weight {found[bad[0]]:g}: weights must be finite and not "
-                "negative"
+                f"{shown_name(path)}, line {line + bad[0] + 1} has the weight {found[bad[0]]:g}: weights must be "
+                "finite and not negative"
             )
         line += len(tokens)
         yield found

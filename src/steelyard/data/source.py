@@ -14,6 +14,7 @@ from steelyard.data.checks import DataError, check_weights
 from steelyard.losses import Array
 
 MOST_LABELS = 1000  # distinct labels that are kept: with more it is not a classification
+MOST_NAMES = 10_000  # of features, the first that are met
 _SHOWN = 3  # of the mistakes that are skipped
 
 
@@ -187,6 +188,12 @@ def cut_block(block: Block, rows: slice) -> Block:
     lo, hi = int(indptr[0]), int(indptr[-1])
     indices = block.indices if block.dense else block.indices[lo:hi]
     return Block(block.data[lo:hi], indices, indptr - indptr[0], block.n_features, block.dense, block.inspected)
+
+
+def distinct(labels: Array) -> Array:
+    """The different labels, in order, without NaN. (``np.unique`` imports NumPy's masked arrays.)"""
+    ordered = np.sort(labels[~np.isnan(labels)])
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])] if ordered.size else ordered
 
 
 def few_labels(labels: Array) -> Array | None:

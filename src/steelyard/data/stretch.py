@@ -71,10 +71,21 @@ class Part:
 
 
 class Mistake(Exception):
-    """What is wrong, and where in a stretch; ``row`` is where the row begins and ends, where it is not one line."""
+    """What is wrong, and where in a stretch: ``at``, as far as ``end`` or the next blank.
 
-    def __init__(self, content: bytes, at: int, complaint: str, *, row: tuple[int, int] | None = None) -> None:
-        self.content, self.at, self.complaint, self.row = content, at, complaint, row
+    ``row`` is where the row begins and ends, where it is not one line.
+    """
+
+    def __init__(
+        self,
+        content: bytes,
+        at: int,
+        complaint: str,
+        *,
+        row: tuple[int, int] | None = None,
+        end: int | None = None,
+    ) -> None:
+        self.content, self.at, self.complaint, self.row, self.end = content, at, complaint, row, end
 
 
 class Format:

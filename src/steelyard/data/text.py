@@ -22,12 +22,11 @@ from numpy.typing import NDArray
 from steelyard.data.block import Block, join_blocks
 from steelyard.data.files import can_be_read_again, read_blocks, shown_name, total_size
 from steelyard.data.mistakes import error_of
-from steelyard.data.source import Extent, Rows, Skipped, Source, few_labels
+from steelyard.data.source import MOST_NAMES, Extent, Rows, Skipped, Source, few_labels
 from steelyard.data.stretch import Format, Mistake, Part
 
 STRETCH = 1 << 20  # bytes that one thread parses at a time: few enough for its cache
-MOST_NAMES = 10_000  # of features, the first that are met
-_PLACES = 1 << 22  # rows of a stream whose lines are remembered
+_PLACES = 1 << 18  # rows of a stream whose lines are remembered
 
 
 class Mark(NamedTuple):
@@ -69,13 +68,13 @@ def read_parts(
     ``start`` is where to begin in a single file.
     """
     most = os.cpu_count() or 1
-    rooms = [form.new_room() for _ in range(most)]
+    rooms = [form.new_room() for _ in range(most + 1)]  # the last for who skips what cannot be read
     at = Mark() if start is None else start
     waiting: deque[tuple[_Stretch, int, Future[Part]]] = deque()
     file, lines = "", 0
 
     def parse(content: bytes) -> Part:
-        room = rooms.pop()  # there is one for every thread
+        room = rooms.pop()  # there is one for every thread, this one too
         try:
             return form.parse(content, room)
         finally:
@@ -91,7 +90,7 @@ def read_parts(
             try:
                 pieces = iter([future.result()])  # in order, so the first mistake is the one raised
             except Mistake as mistake:
-                raise error_of(mistake, form, file, lines) from None
+                raise error_of(_first(mistake, parse), form, file, lines) from None
         else:
             pieces = _good_pieces(future, stretch.content[header:], parse, form, file, lines, skipped)
         for part in pieces:
@@ -119,6 +118,23 @@ def read_parts(
             yield from finish(*waiting.popleft())
 
 
+def _first(mistake: Mistake, parse: Any) -> Mistake:
+    """The first thing that is wrong: what is found last may stand before it."""
+    while begin := _row_of(mistake)[0]:
+        try:
+            parse(mistake.content[:begin])
+            return mistake
+        except Mistake as earlier:
+            mistake = earlier
+    return mistake
+
+
+def _row_of(mistake: Mistake) -> tuple[int, int]:
+    """Where the row begins and ends in which a mistake is."""
+    content, at = mistake.content, mistake.at
+    return mistake.row or (content.rfind(b"\n", 0, at) + 1, content.find(b"\n", at) + 1 or len(content))
+
+
 def _good_pieces(
     future: Future[Part], content: bytes, parse: Any, form: Format, file: str, lines: int, skipped: Skipped
 ) -> Iterator[Part]:
@@ -129,9 +145,7 @@ def _good_pieces(
             return
         except Mistake as mistake:
             skipped.add(error_of(mistake, form, file, lines))
-            begin = content.rfind(b"\n", 0, mistake.at) + 1
-            end = content.find(b"\n", mistake.at) + 1 or len(content)
-            begin, end = mistake.row or (begin, end)
+            begin, end = _row_of(mistake)
         if begin:  # there may be another mistake, that was found later
             before: Future[Part] = Future()
             _set(before, parse, content[:begin])

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from steelyard.compiled.door import get_kernel
 from steelyard.data.hashing import DEFAULT_BITS, Interactions, Meetings, Settler, check_bits, hash_names
+from steelyard.data.memory import Recycled
 from steelyard.data.stretch import Format, Mistake, Part
 from steelyard.data.text import STRETCH
 from steelyard.kernels import layout
@@ -42,25 +43,29 @@ class _Room:
     """Where a thread works, on one stretch after another."""
 
     def __init__(self) -> None:
-        self.rows = self.pairs = -1
+        self.pairs = -1
         self.odd = np.empty((1024, layout.ODD_SIZE), np.int64)
         self.names, self.lately = np.empty((_NAMES, 5), np.int64), np.empty(1 << 16, np.uint32)
         self.settler = Settler()
         self.meetings: dict[bytes, Meetings] = {}
+        self._memory = Recycled()
 
     def fit(self, content: bytes) -> None:
-        """Have room for all of a stretch."""
+        """Have room for all of a stretch. What becomes part of its rows is new, or not in use any more."""
         rows = pairs = len(content) // 2 + 1  # bounds: memory that is never touched costs nothing
         if len(content) > 4 * STRETCH:  # a very long line
             rows, pairs = content.count(b"\n") + 1, content.count(b" ") + content.count(b"\t") + 1
-        if rows > self.rows:
-            self.rows = rows = rows + rows // 8
-            self.y, self.weight, self.lines = np.empty(rows), np.empty(rows), np.empty(rows, np.int32)
-            self.starts = np.empty(rows + 1, np.int64)
+        self.y, self.weight, self.lines, self.starts = self._memory.take(
+            [(rows, np.float64), (rows, np.float64), (rows, np.int32), (rows + 1, np.int64)]
+        )
         if pairs > self.pairs:
             self.pairs = pairs = pairs + pairs // 8
             self.hashes, self.values = np.empty(pairs, np.uint32), np.empty(pairs)
             self.slots = np.empty(pairs, np.uint16)
+
+    def leave(self) -> None:
+        """The rows are made: their memory is theirs."""
+        del self.y, self.weight, self.lines, self.starts
 
 
 class VwFormat(Format):
@@ -157,17 +162,19 @@ class VwFormat(Format):
             *(room.hashes[:pairs], room.values[:pairs], room.slots[:pairs], room.starts[: count + 1]),
             *(self.bits, self._meetings(room, seen)),
         )
-        return Part(
-            y=room.y[:count].copy(),
+        part = Part(
+            y=room.y[:count],
             indptr=settled.indptr,
-            indices=settled.indices.copy(),
-            values=settled.values.copy(),
-            lines=room.lines[:count].copy(),
+            indices=settled.indices,
+            values=settled.values,
+            lines=room.lines[:count],
             line_count=int(state[layout.PARSE_LINES]),
             size=len(content),
-            weight=room.weight[: count if state[layout.PARSE_WEIGHTED] else 0].copy(),
+            weight=room.weight[: count if state[layout.PARSE_WEIGHTED] else 0],
             names=_named(content, room.names[:found]),
         )
+        room.leave()
+        return part
 
     def _meetings(self, room: _Room, seen: NDArray[np.uint8]) -> Meetings:
         """Which of the namespaces that there are meet."""

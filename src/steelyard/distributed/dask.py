@@ -13,6 +13,7 @@ from steelyard.distributed import tasks
 from steelyard.distributed.files import FileSlice, common_columns, parts_of, scan_file
 from steelyard.distributed.found import Found, add_up, check_agreement, warn_of_unmixed
 from steelyard.distributed.inputs import file_paths, partitions
+from steelyard.distributed.merge import check_merges
 from steelyard.distributed.plan import Piece, groups_of, plan_pass
 from steelyard.distributed.run import Run
 from steelyard.online import OnlineLearner, Progress
@@ -37,7 +38,7 @@ def fit(
     zero_based: bool | Literal["auto"] = "auto",
     progress: Report | bool | None = None,
 ) -> _Model:
-    """Fit an estimator on the workers of a Dask cluster, from scratch; see ``docs/many-machines.md``.
+    """Fit an estimator on the workers of a Dask cluster, from scratch; see ``docs/guide/many-machines.md``.
 
     Shards learn side by side and are merged again and again, so the model is not that of ``model.fit``. It depends on
     the data, on their partitions, on ``shards`` and on ``random_state``, and not on the cluster: workers that are lost
@@ -138,7 +139,7 @@ def _check_model(model: Any, classes: Any, shards: Any) -> None:
     whole = isinstance(shards, (int, np.integer)) and not isinstance(shards, bool)
     if shards is not None and (not whole or shards < 1):
         raise ValueError(f"shards must be an integer of at least 1, got {shards!r}")
-    model._new_learner()  # refuses wrong options here, and not in a worker
+    check_merges(model._new_learner(), "the model")  # refuses wrong options here, and not in a worker
 
 
 def _client_of(client: Any) -> Any:

@@ -121,6 +121,17 @@ def _check_kind(learner: Any, what: str) -> None:
         raise TypeError(
             f"{what} is a {type(learner).__name__}: merge takes a Learner, Bank or Mixture, or fitted estimators"
         )
+    check_merges(learner, what)
+
+
+def check_merges(learner: OnlineLearner, what: str) -> None:
+    """Refuse learners that have no merge."""
+    options = learner._options()
+    if options.get("l1") or options.get("l2") or options.get("average"):
+        raise ValueError(
+            f"{what} has l1, l2 or average: such learners cannot be merged, since an average of models is neither sparse "
+            "nor what one learner would have learned. Learn without them, or on one machine"
+        )
 
 
 def _difference(one: OnlineLearner, other: OnlineLearner) -> str:

@@ -48,6 +48,9 @@ class OnlineEstimator(EventEstimator, BaseEstimator):  # type: ignore[misc]
         verbose: int,
         certificate: bool | None,
         bits: int | None,
+        l1: float,
+        l2: float,
+        average: bool,
     ) -> None:
         self.loss = loss
         self.update = update
@@ -64,6 +67,9 @@ class OnlineEstimator(EventEstimator, BaseEstimator):  # type: ignore[misc]
         self.verbose = verbose
         self.certificate = certificate
         self.bits = bits
+        self.l1 = l1
+        self.l2 = l2
+        self.average = average
 
     def _new_learner(self, n_outputs: int = 1) -> OnlineLearner:
         return new_learner(
@@ -78,6 +84,9 @@ class OnlineEstimator(EventEstimator, BaseEstimator):  # type: ignore[misc]
             fit_intercept=self.fit_intercept,
             certificate=self.certificate,
             n_outputs=n_outputs,
+            l1=self.l1,
+            l2=self.l2,
+            average=self.average,
         )
 
     @contextmanager

@@ -92,6 +92,12 @@ class OnlineClassifier(ClassifierMixin, ClassifierEvents, OnlineEstimator):  # t
         Frames with columns of text are hashed into ``2**bits`` features, 18 by default: a number is the feature
         ``column``, a text the feature ``column=text`` with the value 1. There, null and pandas' NaN are features that
         are not there. With ``bits``, frames of numbers are hashed, too.
+    l1, l2 : float, default=0.0
+        Penalties, with a rate: the objective is sum h loss / sum h + l1 ||x||_1 + l2/2 ||x||^2, in the units of your
+        columns and without the intercept, which is scikit-learn SGD's. (``hindsight``'s ``l2`` is of the sum.) For
+        exact zeros use ``center="origin"``.
+    average : bool, default=False
+        With a rate: predict with the average of all models on the way, see :class:`Learner`.
 
     Attributes
     ----------
@@ -141,6 +147,9 @@ class OnlineClassifier(ClassifierMixin, ClassifierEvents, OnlineEstimator):  # t
         verbose: int = 0,
         certificate: bool | None = None,
         bits: int | None = None,
+        l1: float = 0.0,
+        l2: float = 0.0,
+        average: bool = False,
     ) -> None:
         super().__init__(
             loss,
@@ -158,6 +167,9 @@ class OnlineClassifier(ClassifierMixin, ClassifierEvents, OnlineEstimator):  # t
             verbose=verbose,
             certificate=certificate,
             bits=bits,
+            l1=l1,
+            l2=l2,
+            average=average,
         )
         self.class_weight = class_weight
 

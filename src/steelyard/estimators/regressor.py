@@ -63,6 +63,9 @@ class OnlineRegressor(RegressorMixin, RegressorEvents, OnlineEstimator):  # type
         verbose: int = 0,
         certificate: bool | None = None,
         bits: int | None = None,
+        l1: float = 0.0,
+        l2: float = 0.0,
+        average: bool = False,
     ) -> None:
         super().__init__(
             loss,
@@ -80,6 +83,9 @@ class OnlineRegressor(RegressorMixin, RegressorEvents, OnlineEstimator):  # type
             verbose=verbose,
             certificate=certificate,
             bits=bits,
+            l1=l1,
+            l2=l2,
+            average=average,
         )
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> OnlineRegressor:

@@ -7,7 +7,6 @@ import io
 import json
 import multiprocessing
 import os
-import re
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -17,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.data import datasets
 from steelyard.data.files import atomic_write
+from steelyard.experiments.sets import Facts, describe, file_stem, load, normalise, titles
 from steelyard.experiments.sweep import DEFAULT_RATES, SweepResult, one_shuffle
 from steelyard.losses import Array
 from steelyard.regularizers import SCHEDULES
@@ -26,14 +25,6 @@ from steelyard.updates import UPDATES
 
 LOSS = {"regression": "squared", "classification": "logistic"}
 LIBSVM_DEFAULT = ("abalone_scale", "cpusmall_scale", "cadata", "a9a", "ijcnn1", "mushrooms")
-
-NORMALISATION = (
-    "Each column is divided by its standard deviation, after its mean was taken off where the set is dense (taking it "
-    "off a sparse set would fill it). Then each row is divided by its Euclidean norm, so that the step length a = "
-    "‖q‖²/λ, and with it the meaning of η₀, is the same for every example and every set. A constant feature 1 is "
-    "added. Regression targets are standardised, so that predicting the mean has an average loss of one half; "
-    "classification labels are −1 and +1."
-)
 
 
 @dataclass(frozen=True)
@@ -52,78 +43,14 @@ class Settings:
         return options | {"metric": "scalar", "center": "origin", "fit_intercept": True}
 
 
-def normalise(task: str, X: Any, y: Array) -> tuple[Any, Array]:
-    """The paper's "we normalize the datasets", as :data:`NORMALISATION` says precisely."""
-    import scipy.sparse as sp
-
-    sparse = sp.issparse(X)
-    if sparse and X.nnz > 0.5 * X.shape[0] * X.shape[1]:
-        X, sparse = X.toarray(), False
-    if sparse:
-        square = np.asarray(X.multiply(X).mean(axis=0)).ravel() - np.asarray(X.mean(axis=0)).ravel() ** 2
-        X = X @ sp.diags(_inverse(np.sqrt(np.maximum(square, 0.0))))
-        X = (sp.diags(_inverse(np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel()))) @ X).tocsr()
-    else:
-        X = (X - X.mean(axis=0)) * _inverse(X.std(axis=0))
-        X = X * _inverse(np.linalg.norm(X, axis=1))[:, None]
-    if task == "regression":
-        y = (y - y.mean()) / y.std()
-    return X, y
-
-
-def _inverse(values: Array) -> Array:
-    """1/v, and 0 for what is 0 to rounding: a constant column, an empty row."""
-    small = values <= 1e-12 * values.max(initial=0.0)
-    return np.where(small, 0.0, 1.0 / np.where(small, 1.0, values))
-
-
-def load(name: str, data: str | os.PathLike[str] | None = None) -> tuple[str, Any, Array]:
-    """Task, features and targets of a LIBSVM file, or of a set by name; what cannot be learned from is refused."""
-    if os.path.isfile(name):
-        task, X, y = datasets.load_file(name)
-    elif os.path.basename(name) != name:
-        raise FileNotFoundError(f"{name}: there is no such file")
-    else:
-        task, X, y = datasets.load(name, data)
-    if y.size == 0:
-        raise ValueError(f"{name} has no rows")
-    if (y == y[0]).all():
-        raise ValueError(f"{name} has one label only, {y[0]:g}: there is nothing to learn")
-    return task, X, y
-
-
-def titles(names: Sequence[str]) -> dict[str, str]:
-    """A title for each name, all different: a set's name, or as much of the end of a file's path as tells it apart."""
-    parts = {n: Path(os.path.abspath(n)).parts if os.path.isfile(n) else (n,) for n in names}
-    result: dict[str, str] = {}
-    for name, mine in parts.items():
-        others = [theirs for other, theirs in parts.items() if other != name]
-        depth = 1
-        while depth < len(mine) and any(theirs[-depth:] == mine[-depth:] for theirs in others):
-            depth += 1
-        title = "".join(c if c.isprintable() else "?" for c in "/".join(mine[-depth:]))
-        same = sum(title == other for other in result.values())
-        result[name] = f"{title} ({same + 1})" if same else title
-    return result
-
-
-def file_stem(name: str) -> str:
-    """How files about a set begin: its name, or for a LIBSVM file what any system takes of its name and a digest of
-    its path, so that files of the same name in two folders stay apart."""
-    if not os.path.isfile(name):
-        return name
-    plain = re.sub(r"[^A-Za-z0-9._-]+", "_", os.path.basename(name)).strip("._-")
-    return f"{plain[:60] or 'file'}-{hashlib.sha256(os.fsencode(os.path.abspath(name))).hexdigest()[:8]}"
+READING_REPEATS = 3
+"""Shuffles of a run that asks only whether another reading of λ_t changes a verdict."""
 
 
 def readings(settings: Settings) -> list[Settings]:
     """The same protocol under the other schedules of λ_t, with a few shuffles."""
     repeats = min(settings.repeats, READING_REPEATS)
     return [replace(settings, schedule=s, repeats=repeats) for s in SCHEDULES if s != settings.schedule]
-
-
-READING_REPEATS = 3
-"""Shuffles of a run that asks only whether another reading of λ_t changes a verdict."""
 
 
 def run(
@@ -133,7 +60,7 @@ def run(
 
     ``options`` are those of :func:`run_all`, which runs it under several settings.
     """
-    return run_all(names, [settings], output, **options)[0]
+    return run_all(names, [settings], output, **options)[1][0]
 
 
 def run_all(
@@ -144,20 +71,19 @@ def run_all(
     data: str | os.PathLike[str] | None = None,
     n_jobs: int = -1,
     progress: Callable[[str, int, int], None] | None = None,
-) -> list[dict[str, SweepResult]]:
-    """Run the protocol under several settings; each set is read once.
+) -> tuple[dict[str, Facts], list[dict[str, SweepResult]]]:
+    """Run the protocol under several settings: what a reader must know of each set, and a sweep for each, by title.
 
-    Every finished shuffle is kept in ``output/shuffles`` under a name that depends on the settings and on the data, so
-    an interrupted run goes on where it stopped, with the same final numbers. The folder is made when there is
-    something to keep. ``progress`` is called with the name of the set in hand and the shuffles done and to do over all
-    sets. A ``joblib.parallel_config`` around the call chooses where shuffles run, a Dask cluster for example.
+    Every set is read once before any work, so that nothing is written where one of them is refused. Every finished
+    shuffle is kept in ``output/shuffles`` under a name that depends on the settings and on the data, so an interrupted
+    run goes on where it stopped, with the same final numbers. ``progress`` is called with the name of the set in hand
+    and the shuffles done and to do over all sets. A ``joblib.parallel_config`` around the call chooses where shuffles
+    run, a Dask cluster for example.
     """
     import joblib
 
     names = list(dict.fromkeys(names))
-    for name in names:
-        if not os.path.isfile(name) and name not in datasets.EMBEDDED and datasets.find(name, data) is None:
-            load(name, data)  # says what is wrong with it, before the work on the others
+    facts = describe(names, data)
     folder = Path(output) / "shuffles"
     total, done = len(names) * sum(settings.repeats for settings in runs), 0
     results: list[dict[str, SweepResult]] = [{} for _ in runs]
@@ -187,7 +113,7 @@ def run_all(
                 result[title] = SweepResult(
                     losses, settings.updates, rates, LOSS[task], settings.schedule, settings.seed
                 )
-    return results
+    return facts, results
 
 
 def _is_whole(path: Path, settings: Settings) -> bool:
@@ -250,11 +176,12 @@ def weighted_stream(repeats: int = 5, seed: int = 0) -> tuple[Array, dict[str, A
     """
     from sklearn.linear_model import SGDClassifier
 
+    from steelyard.data.datasets import load_embedded
     from steelyard.learner import Learner
     from steelyard.losses import get_loss
 
     loss = get_loss("logistic")
-    X, y = normalise("classification", *datasets.load_embedded("breast_cancer"))
+    X, y = normalise("classification", *load_embedded("breast_cancer"))
     weights = np.logspace(0, 4, 9)
     final = {name: np.empty((weights.size, repeats)) for name in (*UPDATES, "sgd")}
     for i, heavy in enumerate(weights):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,33 +13,57 @@ except ImportError:
     raise ImportError("figures need matplotlib: pip install 'steelyard[plot]'") from None
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, FigureBase
 
-from steelyard.experiments import claims
+from steelyard.experiments import curves
+from steelyard.experiments.findings import GOOD
 from steelyard.experiments.regret import RegretCurve
 from steelyard.experiments.sweep import SweepResult
 from steelyard.losses import Array
-from steelyard.updates import step
 
-COLORS = {"linearized": "#d1495b", "aprox": "#edae49", "iwa": "#00798c", "proximal": "#30638e"}
-COLORS |= {"sgd": "#8d96a3", "auto": "#5b3a8c"}
+INK = "#1b2430"
+COLORS = {"linearized": "#d1495b", "aprox": "#d18f1d", "iwa": "#00798c", "proximal": "#7a4fa3"}
+COLORS |= {"sgd": "#7d8793", "auto": "#3f4a57"}
 MARKERS = {"linearized": "o", "aprox": "s", "iwa": "^", "proximal": "D", "sgd": "v"}
-NAMES = {**claims.NAMES, "sgd": "scikit-learn SGD", "auto": "mixture (no rate)"}
+NAMES = {**curves.NAMES, "sgd": "scikit-learn's SGD", "auto": "mixture (no rate)"}
+WIDTHS = {"linearized": 1.5, "aprox": 1.5, "iwa": 1.3, "proximal": 3.4}
+"""Where curves coincide the wide one shows on both sides of the narrow one."""
+DASHES = {"aprox": (0, (4.0, 1.6))}
 
-_STYLE: dict[Any, Any] = {
+STYLE: dict[Any, Any] = {
     "font.size": 9.0,
     "axes.grid": True,
     "grid.alpha": 0.25,
     "axes.spines.top": False,
     "axes.spines.right": False,
+    "axes.titlesize": 10.0,
     "legend.frameon": False,
     "svg.fonttype": "path",
     "svg.hashsalt": "steelyard",
 }
+STYLE |= dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK)
+_PANEL = (3.9, 3.0)
+"""Inches of a panel with one axis."""
 
 
-def _line(ax: Axes, x: Array, y: Array, update: str, **options: Any) -> None:
-    ax.plot(x, y, color=COLORS[update], marker=MARKERS[update], ms=3.5, lw=1.5, label=NAMES[update], **options)
+def style() -> Any:
+    """A context in which figures are drawn as all of ours are."""
+    return mpl.rc_context(STYLE)
+
+
+def new_figure(size: tuple[float, float]) -> Figure:
+    """An empty figure, in inches, whose parts find their places by themselves."""
+    return Figure(figsize=size, layout="constrained")
+
+
+def draw_line(ax: Axes, x: Array, y: Array, update: str, **options: Any) -> None:
+    """A curve; where there are many points, each update's markers stand at points of their own."""
+    order = list(COLORS).index(update)
+    if len(x) >= 12:
+        options |= {"markevery": (order % 4, 4)}
+    style: dict[str, Any] = {"lw": WIDTHS.get(update, 1.5), "ls": DASHES.get(update, "-")}
+    style |= {"alpha": 0.6, "zorder": 2} if update == "proximal" else {"zorder": 3 + order / 10}
+    ax.plot(x, y, color=COLORS[update], marker=MARKERS[update], ms=4.5, label=NAMES[update], **style | options)
 
 
 def _plain(name: str, length: int = 50) -> str:
@@ -48,59 +72,58 @@ def _plain(name: str, length: int = 50) -> str:
     return short.replace("$", r"\$")
 
 
-def plot_sweep(result: SweepResult, ax: Axes | None = None, *, title: str = "") -> Axes:
+def plot_sweep(result: SweepResult, ax: Axes | None = None, *, title: str = "", constant: float | None = None) -> Axes:
     """Mean loss against eta0, a curve an update with a band of one standard deviation over the shuffles.
 
     The axis ends a little above the worst of the best and the smallest rate; what lies beyond is drawn as an arrow at
-    the top, at the rate where the curve leaves.
+    the top, at the rate where the curve leaves, and a line above the axis says to where. A dotted line shows the loss
+    of the best ``constant`` prediction, if it is given.
     """
     alone = ax is None
     if ax is None:
         from matplotlib import pyplot
 
         ax = pyplot.figure(figsize=(5.4, 3.6), layout="constrained").subplots()
+    mean, top, bottom = result.mean, *_limits(result)
+    notes = []
+    for i, update in enumerate(result.updates):
+        inside = mean[i] <= top
+        draw_line(ax, result.eta0, np.where(inside, mean[i], np.nan), update)
+        spread = _finite_spread(result, i)
+        low, high = mean[i] - spread, np.minimum(mean[i] + spread, top)
+        ax.fill_between(result.eta0, low, high, where=inside, color=COLORS[update], alpha=0.15, lw=0)
+        beyond = np.flatnonzero(~inside)
+        if beyond.size:
+            at, up = result.eta0[beyond], np.full(beyond.size, top)
+            ax.plot(at, up, ls="none", marker=r"$\uparrow$", ms=7, color=COLORS[update], clip_on=False)
+            worst = mean[i, beyond[-1]]
+            text = "diverges" if np.isinf(worst) else f"{worst:,.0f}" if 100 <= worst < 1e9 else f"{worst:.3g}"
+            notes.append((f"{NAMES[update]}: {text} at η₀ = {at[-1]:g}", COLORS[update]))
+    for line, (text, color) in enumerate(reversed(notes)):
+        place = {"xy": (1.0, 1.0), "xycoords": "axes fraction", "xytext": (0, 8 + 10 * line)}
+        ax.annotate(text, **place, textcoords="offset points", ha="right", fontsize=7.5, color=color)  # type: ignore[arg-type]
+    if constant is not None:
+        ax.axhline(constant, color=INK, lw=0.9, ls=":", zorder=1, label="best constant prediction")
+    ax.set_xscale("log")
+    ax.set_ylim(bottom - 0.06 * (top - bottom), top)
+    ax.set_xlabel("initial learning rate η₀")
+    ax.set_ylabel(f"averaged {result.loss} loss")
+    title = _plain(title) if title else f"{result.loss} loss, {result.schedule} schedule"
+    ax.set_title(title, pad=10.0 + 10.0 * len(notes))
+    if alone:
+        ax.legend(loc="upper center")
+    return ax
+
+
+def _limits(result: SweepResult) -> tuple[float, float]:
+    """Where the axis of losses ends, and the smallest loss."""
     mean = result.mean
     implicit = [i for i, update in enumerate(result.updates) if update != "linearized"] or [0]
     finite = mean[implicit][np.isfinite(mean[implicit])]
     bottom = float(mean[np.isfinite(mean)].min())
     reach = max(float(finite.max()) if finite.size else bottom, float(mean[0, 0]))
     top = min(reach + 0.25 * (reach - bottom), bottom + 4.0 * max(float(mean[0, 0]) - bottom, 0.2 * bottom))
-    for i, update in enumerate(result.updates):
-        inside = mean[i] <= top
-        _line(ax, result.eta0, np.where(inside, mean[i], np.nan), update)
-        spread = _finite_spread(result, i)
-        low, high = mean[i] - spread, np.minimum(mean[i] + spread, top)
-        ax.fill_between(result.eta0, low, high, where=inside, color=COLORS[update], alpha=0.15, lw=0)
-        beyond = np.flatnonzero(~inside)
-        if beyond.size:
-            ax.plot(
-                result.eta0[beyond],
-                np.full(beyond.size, top),
-                ls="none",
-                marker=r"$\uparrow$",
-                ms=7,
-                color=COLORS[update],
-                clip_on=False,
-            )
-            worst = mean[i, beyond[-1]]
-            text = "diverges" if np.isinf(worst) else f"{worst:.3g}"
-            ax.annotate(
-                f"{NAMES[update]}: {text} at {result.eta0[beyond[-1]]:g}",
-                (result.eta0[beyond[-1]], top),
-                xytext=(0, -12 - 10 * i),
-                textcoords="offset points",
-                ha="right",
-                fontsize=7,
-                color=COLORS[update],
-            )
-    ax.set_xscale("log")
-    ax.set_ylim(bottom - 0.06 * (top - bottom), top)
-    ax.set_xlabel("initial learning rate η₀")
-    ax.set_ylabel(f"average {result.loss} loss")
-    ax.set_title(_plain(title) if title else f"{result.loss} loss, {result.schedule} schedule")
-    if alone:
-        ax.legend(loc="upper center")
-    return ax
+    return top, bottom
 
 
 def _finite_spread(result: SweepResult, i: int) -> Array:
@@ -110,94 +133,91 @@ def _finite_spread(result: SweepResult, i: int) -> Array:
     return np.asarray(np.where(whole, values, 0.0).std(axis=1))
 
 
-def figure_sweeps(results: dict[str, SweepResult], title: str) -> Figure:
-    """The paper's figures 1 and 2: one panel a data set."""
-    with mpl.rc_context(_STYLE):
+def _ratios(result: SweepResult, ax: Axes) -> None:
+    """Each update's loss over the proximal update's, on the axis below a sweep, where curves that coincide part."""
+    base = curves.curve(result, "proximal")
+    ratios = {update: curves.curve(result, update) / base for update in result.updates}
+    implicit = np.concatenate([ratio for update, ratio in ratios.items() if update != "linearized"])
+    implicit = implicit[np.isfinite(implicit)]
+    top, bottom = max(1.1, float(implicit.max())), min(0.9, float(implicit.min()))
+    room = 0.12 * (top - bottom)
+    for update, ratio in ratios.items():
+        draw_line(ax, result.eta0, np.where(ratio <= top + room, ratio, np.nan), update)
+    ax.set_ylim(bottom - room, top + room)
+    ax.set_xscale("log")
+    ax.set_xlabel("initial learning rate η₀")
+    ax.set_ylabel("÷ proximal")
+
+
+def draw_sweep(figure: FigureBase, name: str, result: SweepResult, constant: float | None) -> None:
+    """A panel of figures 1, 2 and 4: a sweep, and below it the ratios."""
+    grid = {"left": 0.165, "right": 0.965, "top": 0.86, "bottom": 0.115, "hspace": 0.1, "height_ratios": (3.0, 1.25)}
+    upper, lower = figure.subplots(2, 1, sharex=True, gridspec_kw=grid)
+    plot_sweep(result, upper, title=name, constant=constant)
+    upper.set_xlabel("")
+    _ratios(result, lower)
+    figure.align_ylabels([upper, lower])
+
+
+def draw_widths(figure: FigureBase, name: str, result: SweepResult, constant: float | None) -> None:
+    """A panel of figure 3: how many decades of rates are good, against what counts as good."""
+    del constant
+    grid = {"left": 0.165, "right": 0.965, "top": 0.87, "bottom": 0.17}
+    ax = figure.subplots(gridspec_kw=grid)
+    tolerances = np.logspace(-2, 1, 61)
+    for update in result.updates:
+        draw_line(ax, tolerances, np.array([curves.width(result, update, t) for t in tolerances]), update)
+    for tolerance in GOOD:
+        ax.axvline(tolerance, color=INK, lw=0.9, ls=":", zorder=1)
+    ax.set_xscale("log")
+    ax.set_xticks([0.01, 0.1, 1.0, 10.0], ["1 %", "10 %", "100 %", "1000 %"])
+    ax.set_ylim(-0.2, np.log10(result.eta0[-1] / result.eta0[0]) + 0.2)
+    ax.set_xlabel("a good rate's loss is above the best by at most")
+    ax.set_ylabel("decades of good rates")
+    ax.set_title(_plain(name))
+
+
+Draw = Callable[[FigureBase, str, SweepResult, float | None], None]
+HEIGHTS: dict[Draw, float] = {draw_sweep: 4.3, draw_widths: 3.0}
+
+
+def panel(draw: Draw, name: str, result: SweepResult, constant: float | None) -> Figure:
+    """One data set alone, for pages that arrange panels by themselves."""
+    with style():
+        figure = Figure(figsize=(_PANEL[0], HEIGHTS[draw]))
+        draw(figure, name, result, constant)
+    return figure
+
+
+def figure_panels(draw: Draw, results: dict[str, SweepResult], constants: dict[str, float], title: str) -> Figure:
+    """One panel a data set, with a title and a legend for all."""
+    with style():
         columns = min(3, len(results))
         rows = -(-len(results) // columns)
-        figure = Figure(figsize=(max(4.2 * columns, 7.0), 3.3 * rows + 0.5), layout="constrained")
-        axes = figure.subplots(rows, columns, squeeze=False).ravel()
-        for ax, (name, result) in zip(axes, results.items(), strict=False):
-            plot_sweep(result, ax=ax, title=name)
-        for ax in axes[len(results) :]:
-            ax.set_visible(False)
-        handles, labels = axes[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
-        figure.suptitle(title)
-    return figure
-
-
-def figure_one_example() -> Figure:
-    """Where one example of weight h sends the prediction, for the squared and the logistic loss."""
-    with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(9, 3.6), layout="constrained")
-        weights = np.logspace(-2, 3, 200)
-        for ax, loss, label in zip(figure.subplots(1, 2), ("squared", "logistic"), (3.0, 1.0), strict=True):
-            for update in ("linearized", "aprox", "iwa", "proximal"):
-                after = -weights * np.asarray(step(0.0, label, weights, loss=loss, update=update))
-                ax.plot(weights, after, color=COLORS[update], lw=2, label=NAMES[update])
-            pieces = np.array([_seen_often(loss, label, float(h)) for h in weights[::20]])
-            ax.plot(weights[::20], pieces, "k.", ms=6, label="seen in 10,000 pieces")
-            if loss == "squared":
-                ax.axhline(label, color="k", lw=0.8, ls=":")
-                ax.text(0.012, label, " the label", va="bottom", fontsize=8)
-            ax.set_xscale("log")
-            ax.set_ylim(0, 6 if loss == "squared" else 12)
-            ax.set_xlabel("importance weight h (rate 1, ‖q‖ = 1)")
-            ax.set_ylabel("prediction after the step, from 0")
-            ax.set_title(f"{loss} loss, label {label:g}: who overshoots, who is exact")
-        ax.legend(loc="upper left")
-    return figure
-
-
-def _seen_often(loss: str, y: float, h: float, pieces: int = 10_000) -> float:
-    """Plain gradient descent on one example, in pieces of weight h/pieces."""
-    p = 0.0
-    for _ in range(pieces):
-        slope = p - y if loss == "squared" else -y / (1.0 + np.exp(y * p))
-        p -= (h / pieces) * slope
-    return p
-
-
-def figure_weighted_stream(weights: Array, losses: dict[str, Array]) -> Figure:
-    """Final loss against the weight of a few heavy examples; ``losses`` is (weights, repeats) for each contender."""
-    with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(6.4, 4), layout="constrained")
-        ax = figure.subplots()
-        ceiling = 10.0
-        for name, values in losses.items():
-            mean = values.mean(axis=1)
-            _line(ax, weights, np.minimum(mean, ceiling), name)
-            ax.fill_between(
-                weights,
-                np.minimum(values.min(axis=1), ceiling),
-                np.minimum(values.max(axis=1), ceiling),
-                color=COLORS[name],
-                alpha=0.15,
-                lw=0,
-            )
-        ax.set_xscale("log")
-        ax.set_yscale("log")
-        ax.axhline(ceiling, color="k", lw=0.6, ls=":")
-        ax.text(weights[0], ceiling, " 10 or more", va="bottom", fontsize=8)
-        ax.set_xlabel("importance weight of one example in fifty")
-        ax.set_ylabel("final weighted average logistic loss")
-        ax.set_title("breast_cancer with a few heavy examples: one pass, rate 1")
-        ax.legend()
+        size = max(_PANEL[0] * columns, 7.0), HEIGHTS[draw] * rows + 0.8
+        figure = Figure(figsize=size)
+        heights = (0.4, HEIGHTS[draw] * rows, 0.4)
+        parts: Any = figure.subfigures(3, 1, height_ratios=heights)
+        panels = np.ravel(parts[1].subfigures(rows, columns, squeeze=False))
+        for part, (name, result) in zip(panels, results.items(), strict=False):
+            draw(part, name, result, constants.get(name))
+        parts[0].text(0.5, 0.5, title, ha="center", va="center", fontsize=12)
+        handles, labels = panels[0].axes[0].get_legend_handles_labels()
+        parts[2].legend(handles, labels, loc="center", ncols=len(labels), fontsize=10 if columns > 1 else 8)
     return figure
 
 
 def figure_regret(name: str, eta0: float, runs: Sequence[RegretCurve]) -> Figure:
     """True regret (full) and certified bound (dashed) against the round, with the slope of √T for the eye."""
-    with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(6.8, 4.4), layout="constrained")
+    with style():
+        figure = new_figure((6.8, 4.4))
         ax = figure.subplots()
         for run in runs:
             ax.plot(run.rounds, np.where(run.regret > 0, run.regret, np.nan), color=COLORS[run.update], lw=1.8)
             ax.plot(run.rounds, np.where(run.bound > 0, run.bound, np.nan), color=COLORS[run.update], lw=1.4, ls="--")
             ax.plot([], [], color=COLORS[run.update], lw=1.8, label=NAMES[run.update])
-        ax.plot([], [], color="k", lw=1.8, label="true regret")
-        ax.plot([], [], color="k", lw=1.4, ls="--", label="certified bound")
+        ax.plot([], [], color=INK, lw=1.8, label="true regret")
+        ax.plot([], [], color=INK, lw=1.4, ls="--", label="certified bound")
         rounds = runs[0].rounds
         middle = np.median([run.bound[-1] for run in runs if np.isfinite(run.bound[-1])])
         ax.plot(rounds, middle * np.sqrt(rounds / rounds[-1]), color="0.6", lw=1, ls=":", label="slope of √T")
@@ -210,28 +230,18 @@ def figure_regret(name: str, eta0: float, runs: Sequence[RegretCurve]) -> Figure
     return figure
 
 
-def figure_ratio() -> Figure:
-    """The IWA step over the proximal step of the logistic loss, over margin and step length."""
-    with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(6.4, 4.2), layout="constrained")
-        ax = figure.subplots()
-        margins, lengths = np.linspace(-10, 10, 161), np.logspace(-3, 4, 141)
-        m, a = np.meshgrid(margins, lengths)
-        ratio = np.asarray(step(m, 1.0, a, update="iwa")) / np.asarray(step(m, 1.0, a, update="proximal"))
-        image = ax.pcolormesh(m, a, ratio, cmap="viridis", shading="gouraud", rasterized=True)
-        lines = ax.contour(m, a, ratio, levels=[1.01, 1.05, 1.1, 1.2, 1.3], colors="w", linewidths=0.8)
-        ax.clabel(lines, fontsize=7)
-        ax.set_yscale("log")
-        ax.grid(False)
-        ax.set_xlabel("margin y·p before the step")
-        ax.set_ylabel("step length a = h‖q‖²/λ")
-        ax.set_title(f"logistic loss: IWA step ÷ proximal step (1 to {ratio.max():.2f})")
-        figure.colorbar(image, label="ratio")
-    return figure
-
-
 def save(figure: Figure, folder: str | os.PathLike[str], name: str) -> None:
     """Write a figure as PNG, SVG and PDF."""
-    with mpl.rc_context(_STYLE):
+    with style():
         for kind, metadata in (("png", {}), ("svg", {"Date": None}), ("pdf", {"CreationDate": None})):
             figure.savefig(Path(folder) / f"{name}.{kind}", dpi=150, metadata=metadata)
+
+
+def as_svg(figure: Figure) -> str:
+    """A figure as the text of an SVG file."""
+    import io
+
+    text = io.StringIO()
+    with style(), mpl.rc_context({"svg.fonttype": "none"}):  # text stays text: a third of the size
+        figure.savefig(text, format="svg", metadata={"Date": None})
+    return text.getvalue()

@@ -48,6 +48,11 @@ def dense_jit(function: Callable[..., Any]) -> Any:
     return numba.njit(fastmath=_DENSE_FASTMATH, **_FLAGS)(function)
 
 
+def inline_dense_jit(function: Callable[..., Any]) -> Any:
+    """:func:`dense_jit` for a helper that is always written out, so that it is compiled for the constants it gets."""
+    return numba.njit(fastmath=_DENSE_FASTMATH, forceinline=True, **_FLAGS)(function)
+
+
 def dispatched(function: Callable[..., Any], signature: Any, cache: str | None) -> Any:
     """``function`` for exactly one signature, called through Numba, which keeps it in the folder ``cache`` if any."""
     with _caching_in(cache):

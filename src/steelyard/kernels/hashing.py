@@ -6,14 +6,14 @@ import sys
 
 import numpy as np
 
-from steelyard.kernels.compile import jit
+from steelyard.kernels.compile import inline_jit, jit
 from steelyard.kernels.intrinsics import load_four
 
 _LITTLE_ENDIAN = sys.byteorder == "little"
 _1, _2, _3, _4, _8 = (np.uint64(i) for i in (1, 2, 3, 4, 8))
 _LOW = np.uint64(0xFFFFFFFF)  # of a product in 64 bits, what one in 32 bits would be
 _C1, _C2, _N, _M1, _M2 = (np.uint64(i) for i in (0xCC9E2D51, 0x1B873593, 0xE6546B64, 0x85EBCA6B, 0xC2B2AE35))
-_5, _13, _15, _16, _17, _19, _24 = (np.uint64(i) for i in (5, 13, 15, 16, 17, 19, 24))
+_5, _13, _15, _16, _17, _19, _24, _31, _32 = (np.uint64(i) for i in (5, 13, 15, 16, 17, 19, 24, 31, 32))
 
 
 @jit
@@ -72,6 +72,33 @@ def murmur_on(text, at, end, h, length):
         if rest > _2:
             k |= np.uint64(text[at + _2]) << _16
         h ^= _mixed(k)
+    return murmur_end(h, length)
+
+
+@inline_jit
+def murmur_tail(h, word, bits):
+    """Go on with the lowest ``bits`` bits of ``word``, 0 to 7 bytes, the first lowest: without a branch."""
+    has_four = bits >= _32
+    whole = h ^ _mixed(word & _LOW)
+    whole = ((whole << _13) | (whole >> _19)) & _LOW
+    h = ((whole * _5 + _N) & _LOW) if has_four else h
+    rest = (word >> _32) if has_four else word
+    return h ^ _mixed(rest & ((_1 << (bits & _31)) - _1))  # of no bytes it is 0
+
+
+@inline_jit
+def murmur_eight(h, word):
+    """Go on with the eight bytes of ``word``, the first lowest."""
+    for half in (word & _LOW, word >> _32):
+        h ^= _mixed(half)
+        h = ((h << _13) | (h >> _19)) & _LOW
+        h = (h * _5 + _N) & _LOW
+    return h
+
+
+@inline_jit
+def murmur_end(h, length):
+    """The hash, after all bytes of a name of so many."""
     h ^= length
     h ^= h >> _16
     h = (h * _M1) & _LOW

@@ -112,6 +112,42 @@ def sixteen_rise(typingctx: Any, indices: Any, at: Any) -> Any:
 
 
 @intrinsic
+def order_sixteen(typingctx: Any, hashes: Any, at: Any, count: Any, mask: Any, keys: Any) -> Any:
+    """Where each of ``hashes[at : at + count]`` belongs by the bits of ``mask``, at most 27, equal ones as they stand.
+
+    ``keys[i]`` becomes these bits of one with i in four bits below them, ``keys[16 + i]`` how many keys are smaller.
+    All of ``hashes[at : at + 16]`` is read.
+    """
+    signature = types.void(hashes, types.uint64, types.uint32, types.uint32, keys)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        word, wide = ir.IntType(32), ir.IntType(64)
+        vector = ir.VectorType(word, 16)
+
+        def spread(number: Any) -> Any:
+            one = builder.insert_element(ir.Constant(vector, ir.Undefined), number, ir.Constant(word, 0))
+            return builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), ir.Constant(vector, [0] * 16))
+
+        start = builder.gep(context.make_array(sig.args[0])(context, builder, args[0]).data, [args[1]])
+        found = builder.load(builder.bitcast(start, vector.as_pointer()), align=4)
+        places = ir.Constant(vector, list(range(16)))
+        each = builder.shl(builder.and_(found, spread(args[3])), ir.Constant(vector, [4] * 16))
+        there = builder.icmp_signed("<", places, spread(args[2]))
+        each = builder.select(there, builder.or_(each, places), ir.Constant(vector, [2**31 - 1] * 16))
+        ranks = ir.Constant(vector, [0] * 16)
+        for i in range(16):
+            one = builder.shuffle_vector(each, ir.Constant(vector, ir.Undefined), ir.Constant(vector, [i] * 16))
+            ranks = builder.sub(ranks, builder.sext(builder.icmp_signed("<", one, each), vector))
+        data = context.make_array(sig.args[4])(context, builder, args[4]).data
+        for first, numbers in ((0, each), (16, ranks)):
+            place = builder.bitcast(builder.gep(data, [ir.Constant(wide, first)]), vector.as_pointer())
+            builder.store(numbers, place, align=4)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
 def load_eight(typingctx: Any, text: Any, at: Any) -> Any:
     """Eight bytes from ``text[at]`` on as one number, the first byte lowest (on a little-endian machine)."""
     signature = types.uint64(text, types.uint64)

@@ -34,8 +34,10 @@ OWN = 2
     GUARD,
     VECTOR,  # which losses have a step in vectors: VECTOR_NONE, …
     CURVATURE,  # how fast the matrix of metric "full" grows
+    L1,  # penalties
+    L2,
     CONFIG_SIZE,
-) = range(14)
+) = range(16)
 VECTOR_NONE, VECTOR_LOGISTIC, VECTOR_SQUARED = range(3)
 
 # ``clocks``: what sets lam_t and the scale of the weights.

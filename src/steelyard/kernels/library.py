@@ -12,6 +12,8 @@ from typing import Any
 from numba import types
 
 from steelyard.kernels import (
+    averaged,
+    composite,
     evaluate,
     event,
     full,
@@ -24,6 +26,7 @@ from steelyard.kernels import (
     parse_csv,
     parse_vw,
     settle,
+    shrinking,
     single,
 )
 from steelyard.kernels.compile import (
@@ -58,6 +61,9 @@ _KERNELS: dict[str, Callable[..., Any]] = {
     "learn": single.learn,
     "learn_plain": single.learn_plain,
     "learn_outputs": outputs.learn_outputs,
+    "learn_composite": composite.learn_composite,
+    "learn_shrinking": shrinking.learn_shrinking,
+    "learn_averaged": averaged.learn_averaged,
     "learn_full": full.learn_full,
     "predict": evaluate.predict,
     "inspect": order.inspect,

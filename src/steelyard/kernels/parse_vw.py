@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from steelyard.kernels.compile import inline_jit, jit
-from steelyard.kernels.hashing import murmur
+from steelyard.kernels.hashing import murmur, murmur_eight, murmur_end, murmur_tail
 from steelyard.kernels.intrinsics import load_eight, trailing_zeros
 from steelyard.kernels.layout import (
     BAD_BASE,
@@ -52,7 +52,8 @@ from steelyard.kernels.parse import (
 )
 
 BAR, QUOTE = 124, 39
-_0, _1, _3, _8 = (np.uint64(i) for i in (0, 1, 3, 8))
+_0, _1, _2, _3, _7, _8, _9, _16, _64 = (np.uint64(i) for i in (0, 1, 2, 3, 7, 8, 9, 16, 64))
+_BYTE, _TWO_BYTES, _DIGIT, _MINUS, _BLANK_BAR = (np.uint64(i) for i in (0xFF, 0xFFFF, 48, 45, 0x7C20))
 _LOW = np.uint64(0xFFFFFFFF)
 _ONES, _TOPS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
 _BLANKS, _COLONS, _BARS = np.uint64(0x2121212121212121), np.uint64(0x3A3A3A3A3A3A3A3A), np.uint64(0x7C7C7C7C7C7C7C7C)
@@ -65,16 +66,69 @@ def _stops(byte):
     return byte == SPACE or byte == BAR or byte == NEWLINE or byte == COLON or byte == TAB or byte == RETURN
 
 
+@inline_jit
+def _marks(word):
+    """The top bit of bytes that may end a name. The lowest that is marked is marked rightly: a borrow comes from one
+    that is marked itself."""
+    colons, bars = word ^ _COLONS, word ^ _BARS
+    return (((word - _BLANKS) & ~word) | ((colons - _ONES) & ~colons) | ((bars - _ONES) & ~bars)) & _TOPS
+
+
+@inline_jit
+def _ends_short(byte):
+    """Whether a byte ends a name that has no value."""
+    return byte == SPACE or byte == NEWLINE or byte == BAR
+
+
+@inline_jit
+def _short_name(text, at, end, seed, hash_all):
+    """(how long it is, its hash) of a name of 1 to 15 bytes, no number and without a value, which are most; else 0.
+
+    Two words of eight bytes are all that is looked at.
+    """
+    if not _LITTLE_ENDIAN or at + _16 > end:
+        return _0, _0
+    word = load_eight(text, at)
+    if not hash_all and (word & _BYTE) - _DIGIT <= _9:
+        return _0, _0
+    bits = trailing_zeros(_marks(word)) & ~_7
+    if bits == _0:  # the next namespace
+        return _0, _0
+    if bits < _64:
+        h, length = murmur_tail(seed, word, bits), bits >> _3
+        stop = (word >> bits) & _BYTE
+    else:
+        other = load_eight(text, at + _8)
+        bits = trailing_zeros(_marks(other)) & ~_7
+        if bits == _64:
+            return _0, _0
+        h, length = murmur_tail(murmur_eight(seed, word), other, bits), _8 + (bits >> _3)
+        stop = (other >> bits) & _BYTE
+    return (length if _ends_short(stop) else _0), murmur_end(h, length)
+
+
+@inline_jit
+def _short_label(text, at, end):
+    """(bytes, label) of a label of one digit before a bar, which most are, with a sign or without; 0 bytes where it is
+    another one."""
+    if not _LITTLE_ENDIAN or at + _8 > end:
+        return _0, 0.0
+    word = load_eight(text, at)
+    signed = (word & _BYTE) == _MINUS
+    rest = word >> _8 if signed else word
+    digit = (rest & _BYTE) - _DIGIT
+    if digit > _9 or (rest >> _8) & _TWO_BYTES != _BLANK_BAR:
+        return _0, 0.0
+    return (_3 if signed else _2), (-np.float64(digit) if signed else np.float64(digit))
+
+
 @jit
 def _token_end(text, at, end):
     """Where a name or a number ends, eight bytes at a time; other control characters are part of it."""
     while True:
         while _LITTLE_ENDIAN and at + _8 <= end:
             word = load_eight(text, at)
-            colons, bars = word ^ _COLONS, word ^ _BARS
-            # the lowest byte that is marked is marked rightly: a borrow comes from one that is marked itself
-            found = ((word - _BLANKS) & ~word) | ((colons - _ONES) & ~colons) | ((bars - _ONES) & ~bars)
-            found &= _TOPS
+            found = _marks(word)
             if found != _0:
                 at += trailing_zeros(found) >> _3
                 break
@@ -227,9 +281,14 @@ def parse_vw(
     end, mask = np.uint64(text.size), (_1 << np.uint64(bits)) - _1
     result, stopped = DONE, _0
     starts[0] = 0
-    lately[:] = 0
+    if known.size > 0:
+        lately[:] = 0
     while at < end:
         y[row], weight[row], lines[row] = np.nan, 1.0, np.int32(line)
+        length, label = _short_label(text, at, end)
+        if length > _0:
+            y[row] = label
+            at += length
         if text[at] != BAR:
             first = _skip(text, at, end, SPACE)
             if _ends_line(text, first, end):  # nothing but blanks: no row
@@ -274,6 +333,16 @@ def parse_vw(
                     odd_tokens += 1
             anonymous = _0
             while True:  # a feature
+                if at < end and text[at] == SPACE and scale_end == _0:
+                    length, h = _short_name(text, at + _1, end, seed, hash_all)
+                    if length > _0:
+                        name = at + _1
+                        at = name + length
+                        hashes[count], values[count], slots[count] = np.uint32(h), scale, np.uint16(slot)
+                        count += 1
+                        if known.size > 0 and known[h & mask] == 0:
+                            found = _note_name(names, found, lately, h & mask, space, space_end, name, at)
+                        continue
                 while at < end and (text[at] == SPACE or text[at] == TAB):
                     at += _1
                 if at >= end or text[at] == NEWLINE or text[at] == BAR or text[at] == RETURN:

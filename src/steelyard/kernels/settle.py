@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from steelyard.kernels.compile import jit
+from steelyard.kernels.compile import inline_jit, jit
+from steelyard.kernels.intrinsics import order_sixteen
 
 _0, _1, _8, _32 = (np.uint64(i) for i in (0, 1, 8, 32))
 _PRIME = np.uint64(16777619)  # Vowpal Wabbit's
 _BYTE, _LOW = np.uint64(255), np.uint64(0xFFFFFFFF)
 _FEW = 24  # which are sorted by insertion
+_QUICK_BITS = 27  # of an index that is below 2^31 with its place among sixteen beside it
 
 
 @jit
@@ -56,6 +58,24 @@ def _sort(keys, other, count, mask, starts):
             keys[i] = other[i]
         shift += _8
         mask >>= _8
+
+
+@inline_jit
+def _place_few(hashes, values, start, count, mask, keys, indices, out, at):
+    """Put at most sixteen features, from ``start`` on, to where they belong: how many of the indices are smaller is
+    counted for all of them at once. False where an index is there twice, or a value is 0: that is done elsewhere."""
+    if start + 16 > hashes.size:
+        return False
+    order_sixteen(hashes, np.uint64(start), np.uint32(count), np.uint32(mask), keys)
+    for e in range(count):
+        place = np.uint64(at) + np.uint64(keys[16 + e])
+        indices[place], out[place] = keys[e] >> np.uint32(4), values[start + e]
+    good = True
+    for e in range(at, at + count):
+        good &= out[e] != 0.0
+    for e in range(at + 1, at + count):
+        good &= indices[e] != indices[e - 1]
+    return good
 
 
 @jit
@@ -109,7 +129,7 @@ def _combine(term, hashes, values, first, members, place, at, raw, product):
 
 
 def settle(
-    hashes, values, slots, starts, meets, terms, bits, raw, product, keys, counts, members, indptr, indices, out
+    hashes, values, slots, starts, meets, terms, bits, raw, product, keys, few, counts, members, indptr, indices, out
 ):
     """Rows of hashed features, settled; returns for how many features there must be room.
 
@@ -118,7 +138,7 @@ def settle(
 
     ``raw``, ``product``, ``keys`` (2 x as many), ``members``, ``indices`` and ``out`` are of one size. Where there is
     no room for a row with its interactions, or for all rows, nothing is right but what is returned: come again with so
-    much. ``counts`` is for 264 numbers, and two more than there are slots that meet.
+    much. ``few`` is for 32 numbers, ``counts`` for 264 and two more than there are slots that meet.
     """
     mask = (_1 << np.uint64(bits)) - _1
     digits, place, first = counts[:256], counts[256:264], counts[264:]
@@ -128,6 +148,12 @@ def settle(
     for r in range(starts.size - 1):
         lo, hi = starts[r], starts[r + 1]
         count = hi - lo
+        if terms.shape[0] == 0 and count <= 16 and bits <= _QUICK_BITS and at + count <= room:
+            if _place_few(hashes, values, lo, count, mask, few, indices, out, at):
+                at += count
+                needed = max(needed, at)
+                indptr[r + 1] = at
+                continue
         if count <= room:
             for e in range(count):
                 raw[e], product[e] = hashes[lo + e], values[lo + e]
@@ -139,6 +165,11 @@ def settle(
         if needed > room:
             at += count
             continue
+        if terms.shape[0] > 0 and count <= 16 and bits <= _QUICK_BITS:
+            if _place_few(raw, product, 0, count, mask, few, indices, out, at):
+                at += count
+                indptr[r + 1] = at
+                continue
         for e in range(count):
             keys[0, e] = (np.uint64(raw[e]) & mask) << _32 | np.uint64(e)
         _sort(keys[0], keys[1], count, mask, digits)

@@ -29,6 +29,7 @@ _LOSS = ("i8", "i8", _MATRIX, _REALS)  # step, conjugate, params, eta0
 _STATE = (_VECTOR, _MATRIX, _MATRIX, _VECTOR)  # table, clocks, sums, dual
 _END = (_REALS, _VECTOR, _VECTOR, _VECTOR)  # config, work, predictions, losses
 _LEARNER = (*_LOSS, *_ROWS, *_TARGETS, *_STATE, *_END)
+_LAZY = (*_LOSS, *_ROWS, *_TARGETS, *_STATE, _VECTOR, _VECTOR, *_END)  # stamps or drift, and paths
 _TABLES = ("f4[]", _VECTOR, _MATRIX, _VECTOR, "u8[]", _VECTOR, _VECTOR)
 # table twice, sums, clocks, centered, dual, second
 _ROOM = ("u8[]", _VECTOR, "f4[]")
@@ -46,6 +47,9 @@ KERNELS: dict[str, Signature] = {
     "learn": Signature(_LEARNER, returns=True),
     "learn_plain": Signature(_LEARNER, returns=True),
     "learn_outputs": Signature(_LEARNER, returns=True),
+    "learn_composite": Signature(_LAZY, returns=True),
+    "learn_shrinking": Signature(_LAZY, returns=True),
+    "learn_averaged": Signature(_LAZY, returns=True),
     "learn_full": Signature((*_LOSS, *_ROWS, *_TARGETS, *_STATE, _VECTOR, *_END), returns=True),
     "predict": Signature((*_ROWS, _REALS, "b1", _VECTOR)),
     "inspect": Signature((_POSITIONS, _UNSIGNED, "u8"), returns=True),
@@ -73,7 +77,7 @@ KERNELS: dict[str, Signature] = {
         (
             *("const u4[]", _REALS, "const u2[]", _PLACES),  # hashes, values, slots, starts
             *(_PLACES, "const i8[,]", "i8"),  # meets, terms, bits
-            *("u4[]", _VECTOR, "u8[,]", "i8[]", "i8[]"),  # room to work in
+            *("u4[]", _VECTOR, "u8[,]", "u4[]", "i8[]", "i8[]"),  # room to work in
             *("i8[]", "u4[]", _VECTOR),
         ),
         returns=True,

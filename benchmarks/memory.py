@@ -1,0 +1,74 @@
+"""Peak memory of `steelyard learn -` on a short and on a long stream through a pipe, made on the fly.
+
+    python benchmarks/memory.py [MEGABYTES]       # of the long stream: 4,000 by default; the short one has 40
+
+Rows are drawn again and again from 20,000 different ones, so that the text costs nothing to make.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import threading
+
+SHORT = 40
+FORMATS = ("vw", "libsvm", "csv", "json")
+
+
+def make(kind, rows=20_000):
+    """Some rows as text, and the line before them."""
+    draw = random.Random(0)
+    lines = []
+    for _ in range(rows):
+        a, b, x = draw.randrange(1000), draw.randrange(1000), draw.random()
+        label = 1 if (a + b) % 2 else -1
+        if kind == "vw":
+            lines.append(f"{label} |A a{a}:{x:.4f} |B b{b} |C c{draw.randrange(10_000)} d{draw.randrange(10_000)}")
+        elif kind == "libsvm":
+            more = sorted(draw.sample(range(1, 50_000), 12))
+            lines.append(f"{label} " + " ".join(f"{i}:{draw.random():.4f}" for i in more))
+        elif kind == "csv":
+            lines.append(f"{x:.4f},a{a},b{b},{label}")
+        else:
+            lines.append(f'{{"x": {x:.4f}, "a": "a{a}", "b": "b{b}", "y": {label}}}')
+    return ("x,a,b,y\n" if kind == "csv" else "").encode(), ("\n".join(lines) + "\n").encode()
+
+
+def peak(kind, megabytes, *options):
+    """The most memory that the process had, in MB, as the system counts it."""
+    first, rows = make(kind)
+    command = [sys.executable, "-m", "steelyard", "learn", "-", "--format", kind, "--no-shuffle", "--quiet", *options]
+    command += ["--label", "y"] if kind in ("csv", "json") else []
+    process = subprocess.Popen(command, stdin=subprocess.PIPE)
+    assert process.stdin is not None
+
+    def write(pipe=process.stdin):
+        with pipe:
+            pipe.write(first)
+            for _ in range(int(megabytes * 1e6 / len(rows))):
+                pipe.write(rows)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    writer.join()
+    if process.returncode:
+        raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
+    return usage.ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
+
+
+def main():
+    long = int(sys.argv[1]) if len(sys.argv) > 1 else 4000
+    for kind in FORMATS:
+        size = long if kind in FORMATS[:2] else min(long, 1000)  # the others are read more slowly
+        short, most = peak(kind, SHORT), peak(kind, size)
+        print(
+            f"{kind:8s} {SHORT} MB: {short:6.1f} MB    {size} MB: {most:6.1f} MB    {most - short:+.1f} MB", flush=True
+        )
+
+
+if __name__ == "__main__":
+    main()

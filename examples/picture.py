@@ -1,0 +1,77 @@
+"""The picture of the README and of the first page: what a weight does to one update, and what a rate does to a pass.
+
+python examples/picture.py [FOLDER]
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import steelyard
+
+NAMES = {"iwa": "IWA (Steelyard)", "linearized": "SGD", "aprox": "aProx", "proximal": "proximal"}
+COLORS = {
+    "light": {"iwa": "#00798c", "linearized": "#d1495b", "aprox": "#c98a1b", "proximal": "#30638e", "auto": "#5b3a8c"},
+    "dark": {"iwa": "#4fc3d4", "linearized": "#ff7d8e", "aprox": "#edae49", "proximal": "#8db4dd", "auto": "#c0a3ee"},
+}
+GROUND = {"light": ("#ffffff", "#222222"), "dark": ("#14181e", "#e4e6eb")}
+
+
+def one_example(ax, colors, ink):
+    """Where one example of weight h sends the prediction."""
+    weights = np.logspace(-2, 3, 120)
+    for update, name in NAMES.items():
+        after = -weights * np.asarray(steelyard.step(0.0, 3.0, weights, loss="squared", update=update))
+        inside = after <= 6.0
+        ax.plot(weights[inside], after[inside], color=colors[update], lw=2.2, label=name)
+    ax.axhline(3.0, color=ink, lw=0.8, ls=":")
+    ax.text(0.01, 3.08, "the label")
+    ax.set(xscale="log", ylim=(0, 6), xlabel="importance weight of one example", ylabel="prediction after one step")
+    ax.set_title("No step overshoots")
+    ax.legend(loc="upper left")
+
+
+def one_pass(ax, colors):
+    """The progressive loss of one pass against the rate."""
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.preprocessing import scale
+
+    X, y = load_breast_cancer(return_X_y=True)
+    X, y = scale(X), 2.0 * y - 1.0
+    updates = ("iwa", "linearized")
+    result = steelyard.sweep(X, y, loss="logistic", updates=updates, eta0=np.logspace(-3, 3, 25), repeats=5)
+    for update, losses in zip(result.updates, result.mean, strict=True):
+        inside = losses <= 1.0
+        ax.plot(result.eta0[inside], losses[inside], color=colors[update], lw=2.2, label=f"{NAMES[update]}, a rate")
+    losses = []
+    for seed in range(5):
+        order = np.random.default_rng(seed).permutation(len(y))
+        losses.append(steelyard.Mixture("logistic").learn(X[order], y[order]).average_loss)
+    ax.axhline(np.mean(losses), color=colors["auto"], lw=2.2, ls="--", label="Steelyard, no rate")
+    ax.set(xscale="log", ylim=(0, 0.8), xlabel="learning rate", ylabel="log loss of one pass (breast_cancer)")
+    ax.set_title("No rate to tune")
+    ax.legend(loc="upper center")
+
+
+def main():
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent.parent / "docs" / "_static"
+    for theme, (ground, ink) in GROUND.items():
+        style = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True}
+        style |= {"axes.titleweight": "bold", "axes.titlelocation": "left", "legend.frameon": False}
+        style |= {"grid.color": "#888888", "grid.alpha": 0.25, "axes.facecolor": ground, "figure.facecolor": ground}
+        style |= dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), ink)
+        style |= {"svg.hashsalt": "steelyard", "svg.fonttype": "path", "path.simplify_threshold": 1.0}
+        with mpl.rc_context(style):
+            figure = Figure(figsize=(9.2, 3.5), layout="constrained")
+            left, right = figure.subplots(1, 2)
+            one_example(left, COLORS[theme], ink)
+            one_pass(right, COLORS[theme])
+            figure.savefig(folder / f"why-{theme}.svg", metadata={"Date": None, "Creator": None})
+
+
+if __name__ == "__main__":
+    main()
