@@ -1,14 +1,26 @@
 """Text → model in one pass, against Vowpal Wabbit on the same rows and loss, in one run; whole processes.
 
-    python benchmarks/text.py [ROWS]          # 500,000 by default; the full size is 2,000,000
+    python benchmarks/text.py [ROWS [PART …]]          # 500,000 by default; the full size is 2,000,000
+
+The parts, all of them by default:
+
+    vw          Vowpal Wabbit's text at 18 bits
+    fwumious    the same with Fwumious Wabbit's options: the interaction AB, 25 bits
+    cache       the same from a cache: of `steelyard convert`, and Vowpal Wabbit's own
+    libsvm      the same rows as LIBSVM text, with the indices of the hashed words; VW on its own text
+    start       the first 10 MB of the text
+    columns     the same rows as CSV of text columns, as CSV of numbers, as JSON lines and as Parquet, beside the time
+                in which pandas or pyarrow only reads the file
+    reader      read_libsvm beside scikit-learn's reader, on 100 MB, called again and again
 
 The rows are those of Fwumious Wabbit's own benchmark: a label, and twelve namespaces of one word each; the label says
-whether the animal (A) eats the food (B), so that it takes the interaction of the two. The same rows as LIBSVM text
-have the indices of the hashed words. Last, ``read_libsvm`` beside scikit-learn's reader, called again and again.
+whether the animal (A) eats the food (B), so that it takes the interaction of the two. Python's own compiled files are
+kept on the way, as an installed package has them.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -24,6 +36,10 @@ from steelyard.data.opening import open as open_rows
 REPEATS = 2
 VW = "import sys, vowpalwabbit; vowpalwabbit.Workspace(sys.argv[1]).finish()"
 ONE_RATE = ("--eta0", "0.1", "--metric", "diagonal", "--no-certificate")
+FWUMIOUS = ("--interactions", "AB", "--bits", 25, "--no-intercept")
+VW_FWUMIOUS = "--adaptive -l 0.1 --power_t 0.5 --interactions AB -b 25 --noconstant"
+PANDAS = "import sys, pandas; pandas.read_csv(sys.argv[1])"
+ARROW = "import sys, pyarrow.{0} as reader; reader.read_{1}(sys.argv[1])"
 
 
 def make(path, rows):
@@ -49,34 +65,90 @@ def make_libsvm(source, path):
                 file.write(f"{label:g} " + " ".join(f"{index + 1}:{value:g}" for index, value in pairs) + "\n")
 
 
+def make_columns(source, folder):
+    """The same rows as columns: as text in CSV, JSON lines and Parquet, and numbers in CSV."""
+    import pandas as pd
+
+    names = ["label", *"ABCDEFGHIJKL"]
+    text = pd.read_csv(source, sep=r" ?\|. | \|. ", engine="python", header=None, names=names)
+    numbers = text.apply(lambda column: column if column.name == "label" else pd.factorize(column)[0] * 0.25)
+    text.to_csv(folder / "words.csv", index=False)
+    text.to_json(folder / "words.jsonl", orient="records", lines=True)
+    text.to_parquet(folder / "words.parquet", index=False)
+    numbers.to_csv(folder / "numbers.csv", index=False)
+
+
 def steelyard(*arguments):
     return [sys.executable, "-m", "steelyard", "learn", *map(str, arguments), "--no-shuffle", "--quiet"]
+
+
+def with_and_without_rate(*arguments):
+    return {"default (no rate)": steelyard(*arguments), "one rate": steelyard(*arguments, *ONE_RATE)}
 
 
 def vw(path, options):
     return [sys.executable, "-c", VW, f"-d {path} --quiet --loss_function logistic {options}"]
 
 
-def seconds(command):
+def seconds(command, folder):
+    """A process, with Python's compiled files as an installed package has them, wherever the sources are."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     start = time.perf_counter()
-    subprocess.run(command, check=True, capture_output=True)
+    subprocess.run(
+        command, check=True, capture_output=True, env={**environment, "PYTHONPYCACHEPREFIX": str(folder / "pyc")}
+    )
     return time.perf_counter() - start
 
 
-def fastest(commands):
+def fastest(commands, folder):
     """The least time of each; they take turns, so that a noisy moment does not hit one alone."""
     times = {name: [] for name in commands}
     for _ in range(REPEATS):
         for name, command in commands.items():
-            times[name].append(seconds(command))
+            times[name].append(seconds(command, folder))
     return {name: min(each) for name, each in times.items()}
 
 
-def compare(title, peer, ours):
+def compare(title, peer, ours, folder, name="VW"):
     print(title)
-    times = fastest({"VW": peer, **ours})
-    for name, taken in times.items():
-        print(f"  {name:30s} {taken:7.2f} s   {taken / times['VW']:.2f} of VW", flush=True)
+    times = fastest({name: peer, **ours}, folder)
+    for each, taken in times.items():
+        print(f"  {each:30s} {taken:7.2f} s   {taken / times[name]:.2f} of {name}", flush=True)
+
+
+def from_cache(text, folder):
+    """A pass over each tool's own cache, which is made before."""
+    ours, theirs = folder / "rows.arrow", folder / "rows.cache"
+    convert = [sys.executable, "-m", "steelyard", "convert", str(text), "--quiet", "--output", str(ours)]
+    made = seconds([*convert, "--interactions", "AB", "--bits", "25"], folder)
+    seconds(vw(text, f"{VW_FWUMIOUS} --cache_file {theirs} -k"), folder)
+    title = f"The same from a cache ({made:.2f} s to make ours, {ours.stat().st_size / 1e6:.0f} MB)"
+    peer = [sys.executable, "-c", VW, f"--quiet --loss_function logistic {VW_FWUMIOUS} --cache_file {theirs}"]
+    compare(title, peer, with_and_without_rate(ours, "--no-intercept"), folder)
+
+
+def start(text, folder):
+    """A small file, on which the start of the process weighs."""
+    small = folder / "small.vw"
+    with text.open("rb") as file:
+        content = file.read(10_000_000)
+    small.write_bytes(content[: content.rfind(b"\n") + 1])
+    compare("10 MB of VW's text, 18 bits", vw(small, ""), with_and_without_rate(small), folder)
+
+
+def columns(text, folder):
+    """Files of columns → a model, beside the time of reading them into memory alone."""
+    make_columns(text, folder)
+    readers = {
+        "numbers.csv": ("pandas.read_csv", [sys.executable, "-c", PANDAS]),
+        "words.csv": ("pandas.read_csv", [sys.executable, "-c", PANDAS]),
+        "words.jsonl": ("pyarrow.json", [sys.executable, "-c", ARROW.format("json", "json")]),
+        "words.parquet": ("pyarrow.parquet", [sys.executable, "-c", ARROW.format("parquet", "table")]),
+    }
+    for name, (peer, command) in readers.items():
+        path = folder / name
+        title = f"{name}, {path.stat().st_size / 1e6:.0f} MB"
+        compare(title, [*command, str(path)], with_and_without_rate(path, "--label", "label"), folder, peer)
 
 
 def readers(path, copies):
@@ -97,23 +169,29 @@ def timed(read, path):
 
 def main():
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else 500_000
-    with tempfile.TemporaryDirectory() as folder:
-        text, numbers = Path(folder, "rows.vw"), Path(folder, "rows.libsvm")
+    parts = sys.argv[2:] or ["vw", "fwumious", "cache", "libsvm", "start", "columns", "reader"]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        text, numbers = folder / "rows.vw", folder / "rows.libsvm"
         make(text, rows)
-        make_libsvm(text, numbers)
         print(f"{rows} rows, {text.stat().st_size / 1e6:.0f} MB of VW's text; whole processes, least of {REPEATS}")
-        plain = {"default (no rate)": steelyard(text), "one rate": steelyard(text, *ONE_RATE)}
-        compare("VW's text, 18 bits", vw(text, ""), plain)
-        fwumious = ("--interactions", "AB", "--bits", 25, "--no-intercept")
-        adaptive = "--adaptive -l 0.1 --power_t 0.5 --interactions AB -b 25 --noconstant"
-        wide = {
-            "default (no rate)": steelyard(text, *fwumious),
-            "one rate": steelyard(text, *fwumious, *ONE_RATE),
-        }
-        compare("Fwumious Wabbit's benchmark: interaction AB, 25 bits", vw(text, adaptive), wide)
-        both = {"default (no rate)": steelyard(numbers), "one rate": steelyard(numbers, *ONE_RATE)}
-        compare("LIBSVM text, VW on its own text", vw(text, ""), both)
-        readers(numbers, max(1, round(100e6 / numbers.stat().st_size)))
+        if "vw" in parts:
+            compare("VW's text, 18 bits", vw(text, ""), with_and_without_rate(text), folder)
+        if "fwumious" in parts:
+            title = "Fwumious Wabbit's benchmark: interaction AB, 25 bits"
+            compare(title, vw(text, VW_FWUMIOUS), with_and_without_rate(text, *FWUMIOUS), folder)
+        if "cache" in parts:
+            from_cache(text, folder)
+        if {"libsvm", "reader"} & set(parts):
+            make_libsvm(text, numbers)
+        if "libsvm" in parts:
+            compare("LIBSVM text, VW on its own text", vw(text, ""), with_and_without_rate(numbers), folder)
+        if "start" in parts:
+            start(text, folder)
+        if "columns" in parts:
+            columns(text, folder)
+        if "reader" in parts:
+            readers(numbers, max(1, round(100e6 / numbers.stat().st_size)))
 
 
 if __name__ == "__main__":
