@@ -44,7 +44,11 @@ LOOKS: dict[str, dict[str, Any]] = {
     "River": {"color": RIVER, "marker": "*", "label": "River"},
     "scikit-learn SGD, constant": {"color": SKLEARN, "marker": "v", "label": "scikit-learn, constant"},
     "scikit-learn SGD, invscaling": {"color": SKLEARN, "marker": "v", "ls": "--", "label": "scikit-learn, invscaling"},
-    **{name: {"color": COLORS[name], "marker": MARKERS[name], "label": NAMES[name]} for name in MARKERS if name != "sgd"},
+    **{
+        name: {"color": COLORS[name], "marker": MARKERS[name], "label": NAMES[name]}
+        for name in MARKERS
+        if name != "sgd"
+    },
 }
 LOOKS |= {f"Learner, {name}": LOOKS[name] for name in MARKERS if name != "sgd"}
 DOTS = {

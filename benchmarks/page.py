@@ -141,6 +141,14 @@ def growth(result: Result) -> str:
     return table(["", "slope", "one pass"], rows)
 
 
+def memory(result: Result) -> str:
+    rows = []
+    for kind in distinct(result, "case"):
+        short, long = (entry for entry in result["entries"] if entry["case"] == kind)
+        rows.append([kind, *(f"{each['value']:.0f} MB ({each['contender']})" for each in (short, long))])
+    return table(["format", "short stream", "long stream"], rows)
+
+
 def quality(result: Result) -> str:
     """Over all sets: the geometric mean of our loss over theirs, the worst, and how often ours is no larger."""
     rows = []
@@ -207,8 +215,9 @@ def shards(result: Result) -> str:
 
 
 BLOCKS: dict[str, Callable[[Result], str]] = {
-    **dict.fromkeys(("speed", "auto", "shuffle", "bank", "reader", "events", "text", "workers", "penalties"), ratios),
-    **dict.fromkeys(("startup", "memory", "drift", "repeated"), each_case),
+    **dict.fromkeys(("speed", "auto", "shuffle", "bank", "reader", "events", "text", "workers", "ways"), ratios),
+    **dict.fromkeys(("startup", "drift", "repeated"), each_case),
+    "memory": memory,
     "floor": floor,
     "growth": growth,
     "quality": quality,

@@ -28,12 +28,15 @@ import time
 from pathlib import Path
 
 import numpy as np
+from record import Results, parser
 from sklearn.datasets import load_svmlight_file
 
 from steelyard import read_libsvm
 from steelyard.data.opening import open as open_rows
 
 REPEATS = 2
+PARTS = ["vw", "fwumious", "cache", "libsvm", "start", "columns", "reader"]
+READER = "scikit-learn's load_svmlight_file"
 VW = "import sys, vowpalwabbit; vowpalwabbit.Workspace(sys.argv[1]).finish()"
 ONE_RATE = ("--eta0", "0.1", "--metric", "diagonal", "--no-certificate")
 FWUMIOUS = ("--interactions", "AB", "--bits", 25, "--no-intercept")
@@ -100,23 +103,21 @@ def seconds(command, folder):
     return time.perf_counter() - start
 
 
-def fastest(commands, folder):
+def fastest(commands, folder, repeats):
     """The least time of each; they take turns, so that a noisy moment does not hit one alone."""
     times = {name: [] for name in commands}
-    for _ in range(REPEATS):
+    for _ in range(repeats):
         for name, command in commands.items():
             times[name].append(seconds(command, folder))
     return {name: min(each) for name, each in times.items()}
 
 
-def compare(title, peer, ours, folder, name="VW"):
-    print(title)
-    times = fastest({name: peer, **ours}, folder)
-    for each, taken in times.items():
-        print(f"  {each:30s} {taken:7.2f} s   {taken / times[name]:.2f} of {name}", flush=True)
+def compare(results, title, peer, ours, folder, name="VW"):
+    repeats = 1 if results.options.quick else REPEATS
+    results.compare(title, fastest({name: peer, **ours}, folder, repeats), name)
 
 
-def from_cache(text, folder):
+def from_cache(results, text, folder):
     """A pass over each tool's own cache, which is made before."""
     ours, theirs = folder / "rows.arrow", folder / "rows.cache"
     convert = [sys.executable, "-m", "steelyard", "convert", str(text), "--quiet", "--output", str(ours)]
@@ -124,19 +125,19 @@ def from_cache(text, folder):
     seconds(vw(text, f"{VW_FWUMIOUS} --cache_file {theirs} -k"), folder)
     title = f"The same from a cache ({made:.2f} s to make ours, {ours.stat().st_size / 1e6:.0f} MB)"
     peer = [sys.executable, "-c", VW, f"--quiet --loss_function logistic {VW_FWUMIOUS} --cache_file {theirs}"]
-    compare(title, peer, with_and_without_rate(ours, "--no-intercept"), folder)
+    compare(results, title, peer, with_and_without_rate(ours, "--no-intercept"), folder)
 
 
-def start(text, folder):
+def start(results, text, folder):
     """A small file, on which the start of the process weighs."""
     small = folder / "small.vw"
     with text.open("rb") as file:
         content = file.read(10_000_000)
     small.write_bytes(content[: content.rfind(b"\n") + 1])
-    compare("10 MB of VW's text, 18 bits", vw(small, ""), with_and_without_rate(small), folder)
+    compare(results, "10 MB of VW's text, 18 bits", vw(small, ""), with_and_without_rate(small), folder)
 
 
-def columns(text, folder):
+def columns(results, text, folder):
     """Files of columns → a model, beside the time of reading them into memory alone."""
     make_columns(text, folder)
     readers = {
@@ -148,17 +149,17 @@ def columns(text, folder):
     for name, (peer, command) in readers.items():
         path = folder / name
         title = f"{name}, {path.stat().st_size / 1e6:.0f} MB"
-        compare(title, [*command, str(path)], with_and_without_rate(path, "--label", "label"), folder, peer)
+        compare(results, title, [*command, str(path)], with_and_without_rate(path, "--label", "label"), folder, peer)
 
 
-def readers(path, copies):
+def readers(results, path, copies):
     large = path.with_suffix(".large")
     large.write_bytes(path.read_bytes() * copies)
     size = large.stat().st_size / 1e6
     ours = [timed(read_libsvm, large) for _ in range(5)]
     theirs = timed(load_svmlight_file, str(large))
-    print(f"read_libsvm, {size:.0f} MB, five times: {', '.join(f'{each:.2f}' for each in ours)} s")
-    print(f"scikit-learn: {theirs:.2f} s, {theirs / max(ours[1:]):.1f} times the slowest of ours after the first")
+    times = {READER: theirs, "read_libsvm, first": ours[0], "read_libsvm, slowest of four more": max(ours[1:])}
+    results.compare(f"LIBSVM text of {size:.0f} MB into a matrix", times, READER)
 
 
 def timed(read, path):
@@ -168,30 +169,35 @@ def timed(read, path):
 
 
 def main():
-    rows = int(sys.argv[1]) if len(sys.argv) > 1 else 500_000
-    parts = sys.argv[2:] or ["vw", "fwumious", "cache", "libsvm", "start", "columns", "reader"]
+    options = parser(__doc__)
+    options.add_argument("rows", nargs="?", type=int, default=500_000, metavar="ROWS")
+    options.add_argument("parts", nargs="*", default=PARTS, metavar="PART")
+    options = options.parse_args()
+    rows, parts = 300 if options.quick else options.rows, options.parts
+    results = Results("text", options)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         text, numbers = folder / "rows.vw", folder / "rows.libsvm"
         make(text, rows)
         print(f"{rows} rows, {text.stat().st_size / 1e6:.0f} MB of VW's text; whole processes, least of {REPEATS}")
         if "vw" in parts:
-            compare("VW's text, 18 bits", vw(text, ""), with_and_without_rate(text), folder)
+            compare(results, "VW's text, 18 bits", vw(text, ""), with_and_without_rate(text), folder)
         if "fwumious" in parts:
             title = "Fwumious Wabbit's benchmark: interaction AB, 25 bits"
-            compare(title, vw(text, VW_FWUMIOUS), with_and_without_rate(text, *FWUMIOUS), folder)
+            compare(results, title, vw(text, VW_FWUMIOUS), with_and_without_rate(text, *FWUMIOUS), folder)
         if "cache" in parts:
-            from_cache(text, folder)
+            from_cache(results, text, folder)
         if {"libsvm", "reader"} & set(parts):
             make_libsvm(text, numbers)
         if "libsvm" in parts:
-            compare("LIBSVM text, VW on its own text", vw(text, ""), with_and_without_rate(numbers), folder)
+            compare(results, "LIBSVM text, VW on its own text", vw(text, ""), with_and_without_rate(numbers), folder)
         if "start" in parts:
-            start(text, folder)
+            start(results, text, folder)
         if "columns" in parts:
-            columns(text, folder)
+            columns(results, text, folder)
         if "reader" in parts:
-            readers(numbers, max(1, round(100e6 / numbers.stat().st_size)))
+            readers(results, numbers, max(1, round((1e5 if options.quick else 1e8) / numbers.stat().st_size)))
+    results.save(keep=True)
 
 
 if __name__ == "__main__":

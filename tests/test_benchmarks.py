@@ -18,10 +18,23 @@ import pytest
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "benchmarks"
 SCRIPTS = [
-    *("auto", "bank", "drift", "events", "floor", "growth", "quality", "reader", "repeated", "scores", "shards"),
-    *("shuffle", "speed", "startup", "text", "weights", "workers"),
+    *(
+        "auto",
+        "bank",
+        "drift",
+        "events",
+        "floor",
+        "growth",
+        "memory",
+        "quality",
+        "reader",
+        "repeated",
+        "scores",
+        "shards",
+    ),
+    *("shuffle", "speed", "startup", "text", "ways", "weights", "workers"),
 ]
-NO_RESULTS = {"digests", "figures", "journeys", "page", "record", "sets"}  # tools, and what others import
+NO_RESULTS = {"digests", "figures", "journeys", "killed", "page", "record", "sets"}  # tools, a trial, parts of others
 pytestmark = pytest.mark.filterwarnings("default")  # peers warn of what they like
 
 
