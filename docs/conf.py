@@ -21,7 +21,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
-    "commands",  # this one and those that follow: _ext
+    "commands",  # this one and the next two: _ext
     "mathml",
     "pictures",
 ]

@@ -12,9 +12,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays as arrays_of
 
 from steelyard import Bank, Learner, Mixture, OnlineClassifier, cli
 from steelyard.kernels import layout
+from steelyard.sparsearrays import SparseArray, sparse_array
 
 MODELS = Path(__file__).parent / "models"
 KINDS = {
@@ -23,12 +28,22 @@ KINDS = {
     "full": lambda: Learner("squared", metric="full", n_outputs=1, certificate=True),
     "mixture": lambda: Mixture("squared"),
     "classes": lambda: Mixture("logistic", n_outputs=3),
+    "wide": lambda: Mixture("hinge"),
+    "wide learner": lambda: Learner("logistic", certificate=True),
 }
 
 
 def trained(kind):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 3)) + np.array([0.0, 5.0, 0.0])
+    if kind.startswith("wide"):  # hashed: its file has records and their places
+        wide = sp.lil_matrix((40, 2000))
+        wide[:, [7, 100, 1999]] = X
+        X = wide.tocsr()
+        y = np.sign(X[:, 7].toarray().ravel())
+        learner = KINDS[kind]()
+        learner.learn(X, y)
+        return learner, X, y
     y = {"learner": np.sign(X[:, 0]), "classes": np.arange(40.0) % 3}.get(kind, X[:, 0] * 100.0 + 7.0)
     learner = KINDS[kind]()
     learner.learn(X, y)
@@ -67,7 +82,7 @@ def test_a_saved_learner_of_any_kind_goes_on_to_the_bit(tmp_path, kind):
         np.testing.assert_array_equal(getattr(other.state, name), array)
 
 
-@pytest.mark.parametrize("number", [1, 2, 3])
+@pytest.mark.parametrize("number", [1, 2, 3, 4, 5])
 def test_files_of_earlier_formats_still_load(number, tmp_path):
     for name, expected in json.loads((MODELS / f"format-{number}.json").read_text()).items():
         learner = Learner.load(MODELS / f"format-{number}-{name}")
@@ -133,6 +148,153 @@ def test_damage_anywhere_is_a_sentence(tmp_path, kind):
             named = np.array_equal(loaded.predict(X), expected)
         assert named
     assert refused > 500
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_bit_that_flips_is_found(tmp_path, kind):
+    """Of the 10,000 flips in files of all kinds each is refused, with the file's name, or changes nothing."""
+    learner, X, _ = trained(kind)
+    path = tmp_path / "m"
+    learner.notes = {"names": {"0": "a", "1": "b"}}
+    learner.save(path)
+    size, expected = path.stat().st_size, learner.predict(X)
+    rng = np.random.default_rng(2)
+    refused = 0
+    with open(path, "r+b", buffering=0) as file:
+        for at in rng.integers(size, size=-(-10_000 // len(KINDS))).tolist():
+            before = os.pread(file.fileno(), 1, at)
+            os.pwrite(file.fileno(), bytes([before[0] ^ 1 << int(rng.integers(8))]), at)
+            try:
+                loaded = Learner.load(path)
+            except ValueError as error:
+                named = str(path) in str(error)
+                refused += 1
+            else:
+                named = True
+                np.testing.assert_array_equal(loaded.predict(X), expected)
+                assert (loaded.notes, loaded._options()) == (learner.notes, learner._options())
+            assert named
+            os.pwrite(file.fileno(), before, at)
+    assert refused > 500
+    np.testing.assert_array_equal(Learner.load(path).predict(X), expected)
+
+
+# ------------------------------------------------------------------------------------------------------ sparse arrays
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data(), st.integers(1, 5), st.sampled_from([np.float64, np.float32, np.uint64]))
+def test_a_sparse_array_is_the_array_to_the_bit(data, width, kind):
+    rows = data.draw(st.integers(2000, 70_000))
+    table = np.zeros(rows * width, kind)
+    if kind is not np.uint64:
+        table[data.draw(st.integers(0, table.size - 1))] = -0.0
+    at = data.draw(arrays_of(np.int64, st.integers(0, 20), elements=st.integers(0, table.size - 1)))
+    table[at] = data.draw(st.sampled_from([1.0, 3.0] if kind is np.uint64 else [1.0, np.nan, np.inf, 5e-324, -0.0]))
+    found = sparse_array(table, rows)
+    assert found.fits
+    assert found.places.size <= 21
+    assert found.whole().tobytes() == table.tobytes()
+
+
+def test_an_array_is_sparse_only_where_that_is_smaller():
+    assert sparse_array(np.ones(10_000), 10_000) is None
+    assert sparse_array(np.zeros(100), 100) is None
+    half = np.zeros(10_000)
+    half[::2] = 1.0
+    assert sparse_array(half, 10_000).records.nbytes == half.nbytes / 2
+    half[1::4] = 1.0
+    assert sparse_array(half, 10_000) is None
+    assert sparse_array(half.reshape(10, 1000), 10) is None
+
+
+@pytest.mark.parametrize(("make", "bits"), [(Learner, 24), (Mixture, 22)])
+def test_a_hashed_model_takes_the_room_of_what_it_has_seen(tmp_path, make, bits):
+    """100,000 features of millions: the dense table has 268 MB. ``benchmarks/modelsize.py`` takes larger ones."""
+    rng = np.random.default_rng(0)
+    indices = rng.choice(2**bits, 100_000, replace=False)
+    X = sp.csr_matrix((np.ones(100_000), indices, np.arange(0, 100_001, 50)), shape=(2000, 2**bits))
+    X.sort_indices()
+    learner = make("hinge")
+    learner.learn(X, rng.choice([-1.0, 1.0], 2000))
+    learner.save(tmp_path / "m")
+    record = learner.state.table.itemsize * learner._record
+    assert (tmp_path / "m").stat().st_size < 1.1 * 100_000 * (record + 8 + 4 + 4) + 10_000
+    other = Learner.load(tmp_path / "m")
+    for name, array in learner.state._asdict().items():
+        places = np.flatnonzero(array.view(np.uint32))
+        same = getattr(other.state, name).view(np.uint32)
+        assert np.array_equal(np.flatnonzero(same), places)
+        assert np.array_equal(same.reshape(-1)[places], array.view(np.uint32).reshape(-1)[places])
+
+
+SPARSE_HARM = {
+    "places that fall": lambda a: {"table.places": a["table.places"][::-1].copy()},
+    "a place twice": lambda a: {"table.places": np.repeat(a["table.places"][:1], a["table.places"].size)},
+    "a place outside": lambda a: {"table.places": _put(a["table.places"], -1, 2001)},
+    "too few places": lambda a: {"table.places": a["table.places"][:-1]},
+    "places that are floats": lambda a: {"table.places": a["table.places"].astype(np.float64)},
+    "records of another width": lambda a: {"table": a["table"].reshape(-1, 8), "header": {"sparse": {"table": 4002}}},
+    "another number of rows": lambda a: {"header": {"sparse": {"table": 2003}}},
+    "more rows than memory": lambda a: {"header": {"sparse": {"table": 1 << 47}}},
+    "rows that are none": lambda a: {"header": {"sparse": {"table": -1}}},
+    "rows that are no number": lambda a: {"header": {"sparse": {"table": True}}},
+    "places of nothing": lambda a: {"clocks.places": a["table.places"]},
+    "no places": lambda a: {"header": {"sparse": {}}},
+    "a count": lambda a: {"clocks": _put(a["clocks"], layout.CENTERED, 1e9)},
+    "a variance": lambda a: {"table": _put(a["table"], layout.OUTPUT_WIDTH + layout.VARIANCE, 3e38)},
+}
+
+
+@pytest.mark.parametrize("harm", SPARSE_HARM)
+def test_sparse_arrays_made_to_do_harm_are_refused(tmp_path, harm):
+    learner, _, _ = trained("wide")
+    path = tmp_path / "m"
+    learner.save(path)
+    rewrite(path)
+    np.testing.assert_array_equal(Learner.load(path).coef_, learner.coef_)
+    with np.load(path) as file:
+        arrays = dict(file)
+    changes = SPARSE_HARM[harm](arrays)
+    if "header" in changes:
+        told = json.loads(str(arrays["header"]))["sparse"]
+        changes["header"] = {"sparse": told | changes["header"]["sparse"] if changes["header"]["sparse"] else {}}
+    rewrite(path, **changes)
+    with pytest.raises(ValueError, match=str(path)):
+        Learner.load(path)
+
+
+def test_fitting_places_are_told_from_others():
+    places, records = np.array([1, 4], np.uint32), np.ones((2, 3))
+    assert SparseArray(5, places, records).fits
+    for wrong in (
+        SparseArray(4, places, records),
+        SparseArray(5, places[::-1], records),
+        SparseArray(5, places, records[:1]),
+        SparseArray(5, places.astype(np.int64), records),
+        SparseArray(5, places, np.ones((2, 0))),
+    ):
+        assert not wrong.fits
+
+
+# ---------------------------------------------------------------------------------------------------- what is replaced
+
+
+@pytest.mark.parametrize("content", [b"my notes", b"PK\x03\x04 an archive of something else"])
+def test_what_is_no_model_is_not_replaced(tmp_path, content, capsys):
+    learner, _, _ = trained("learner")
+    path = tmp_path / "m"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="m is there, and is no model: it would be lost"):
+        learner.save(path)
+    assert path.read_bytes() == content
+    (tmp_path / "data").write_text("1 1:1\n0 1:2\n")
+    assert cli.main(["learn", str(tmp_path / "data"), "--model", str(path)]) == 2
+    assert "it would be lost" in capsys.readouterr().err
+    path.write_bytes(b"")
+    learner.save(path)
+    learner.save(path)
+    assert Learner.load(path).coef_.shape == (3,)
 
 
 HARM = {

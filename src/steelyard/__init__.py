@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from steelyard.distributed.merge import merge as merge
     from steelyard.estimators import OnlineClassifier as OnlineClassifier
     from steelyard.estimators import OnlineRegressor as OnlineRegressor
+    from steelyard.estimators.files import load as load
     from steelyard.experiments.bankplot import plot_bank as plot_bank
     from steelyard.experiments.sweep import SweepResult as SweepResult
     from steelyard.experiments.sweep import sweep as sweep
@@ -64,6 +65,7 @@ _HOME = {
     "Trace": "online",
     "get_loss": "losses",
     "hindsight": "comparator",
+    "load": "estimators.files",
     "merge": "distributed.merge",
     "open": "data.opening",
     "paper_bound": "paperbound",

@@ -1,13 +1,17 @@
 """Model files: one learner a file, written atomically, checked before it is believed.
 
-A file is a zip archive of NumPy arrays that are stored, not compressed, so it unpacks to no more than its own size:
+A file is a zip archive of NumPy arrays that are stored, not compressed:
 
-    header      JSON: format, kind, loss and its parameters, options, notes
+    header      JSON: format, kind, loss and its parameters, options, notes, sparse
     arrays      those of the state, by name; none where nothing is learned
     checksum    SHA-256 over the header and the arrays
 
+An array of which most records are zero has only the others, as ``name`` and ``name.places``, and ``sparse`` says of how
+many (:mod:`steelyard.sparsearrays`). What is read takes no more memory than the file; records that are zero take none
+until they are used.
+
 What a kernel relies on is checked at loading: names, types, shapes and sizes before anything is allocated, and every
-number that is followed to a place in memory.
+number that is followed to a place in memory. A file of one format loads in every later version.
 """
 
 from __future__ import annotations
@@ -31,28 +35,60 @@ from steelyard.fullmatrix import diagonal_of
 from steelyard.kernels import layout
 from steelyard.learner import Learner
 from steelyard.losses import LOSSES, CustomLoss
-from steelyard.mixture import Mixture
+from steelyard.mixture import Mixture, MixtureState
 from steelyard.online import OnlineLearner
+from steelyard.sparsearrays import SparseArray, sparse_array
 
-FORMAT = 4
+FORMAT = 5
 _KINDS: dict[str, type[OnlineLearner]] = {"Learner": Learner, "Bank": Bank, "Mixture": Mixture}
 _MOST_HEADER = 1 << 28  # bytes: notes may hold the names of many classes
+_MOST_PARTS = 32  # of a file
+_PLACES = ".places"
+_START = b"PK\x03\x04"  # of a zip archive
+_FIRST = slice(30, 36), b"header"  # where the name of its first part stands
+
+_Parts = dict[str, Any]
+"""The arrays of a file by name: whole, or as a :class:`SparseArray`."""
 
 
-def save(learner: OnlineLearner, path: str | os.PathLike[str]) -> None:
-    """Write a learner to a file, whole or not at all."""
+def may_replace(path: str | os.PathLike[str]) -> bool:
+    """Whether nothing but a model is lost where a model is written to ``path``: it is none yet, or empty, or one."""
+    if not os.path.isfile(path) or not os.path.getsize(path):
+        return True
+    with open(path, "rb") as file:
+        start = file.read(64)
+    return start.startswith(_START) and start[_FIRST[0]] == _FIRST[1]
+
+
+def save(learner: OnlineLearner, path: str | os.PathLike[str], *, notes: dict[str, Any] | None = None) -> None:
+    """Write a learner to a file, whole or not at all. A file that is there, and no model, is not replaced.
+
+    ``notes`` take the place of the learner's own.
+    """
     if _KINDS.get(type(learner).__name__) is not type(learner):
         raise TypeError(f"a model file holds a Learner, Bank or Mixture, not a {type(learner).__name__}")
+    if not may_replace(path):
+        raise ValueError(
+            f"{os.fspath(path)} is there, and is no model: it would be lost. Name another file, or remove it first"
+        )
+    state = {} if learner.state is None else learner.state._asdict()
+    rows = learner.n_features + 1 if state else 0
+    parts: _Parts = {name: sparse_array(array, rows) or array for name, array in state.items()}
     header = {
         "format": FORMAT,
         "kind": type(learner).__name__,
         "loss": learner.loss.name,
         "loss_parameters": {} if isinstance(learner.loss, CustomLoss) else vars(learner.loss),
         "options": learner._options(),
-        "notes": learner.notes,
+        "notes": learner.notes if notes is None else notes,
+        "sparse": {name: part.rows for name, part in parts.items() if isinstance(part, SparseArray)},
     }
-    text = json.dumps(header, default=_plain)
-    arrays = {"header": np.array(text), **({} if learner.state is None else learner.state._asdict())}
+    arrays = {"header": np.array(json.dumps(header, default=_plain))}
+    for name, part in parts.items():
+        if isinstance(part, SparseArray):
+            arrays |= {name: part.records, name + _PLACES: part.places}
+        else:
+            arrays[name] = part
     digest = hashlib.sha256()
     with atomic_write(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
         for name, array in arrays.items():
@@ -103,7 +139,9 @@ def _load(file: IO[bytes], loss: CustomLoss | None) -> OnlineLearner:
     with zipfile.ZipFile(file) as archive:
         size = os.fstat(file.fileno()).st_size
         members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
-        _require(len(members) == len(archive.infolist()) <= 8, "is damaged: its parts are not those of a model")
+        _require(
+            len(members) == len(archive.infolist()) <= _MOST_PARTS, "is damaged: its parts are not those of a model"
+        )
         for info in members.values():
             stored = info.compress_type == zipfile.ZIP_STORED and info.file_size == info.compress_size <= size
             _require(stored, "is refused: a part of it is compressed, or larger than the file")
@@ -113,6 +151,8 @@ def _load(file: IO[bytes], loss: CustomLoss | None) -> OnlineLearner:
         arrays = {n: _read(archive, info) for n, info in members.items() if n not in ("header", "checksum")}
         if header["format"] >= 2:
             _check_sum(archive, members, header["text"], arrays)
+        if header["format"] >= 5:
+            arrays = _with_sparse(header, arrays)
     _require(
         (header["loss"] == "custom") == (loss is not None),
         f"was learned with the {header['loss']} loss: it {'needs' if loss is None else 'does not need'} loss=",
@@ -153,7 +193,7 @@ def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any]:
         }[version]
         shape, fortran, dtype = reader(member)
         start = member.tell()
-        right = dtype.str in ("<f8", "<f4", "<u8", "|u1") and not fortran and all(n >= 0 for n in shape)
+        right = dtype.str in ("<f8", "<f4", "<u8", "<u4", "|u1") and not fortran and all(n >= 0 for n in shape)
         count = math.prod(shape)
         _require(right and start + count * dtype.itemsize == info.file_size, "is damaged: an array is not what it says")
         array = np.empty(count, dtype)
@@ -164,6 +204,19 @@ def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any]:
             at += read
         _require(not member.read(1), "is damaged: an array is longer than it says")
         return np.asarray(array.reshape(shape))
+
+
+def _with_sparse(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> _Parts:
+    """The arrays, with records and their places put together."""
+    rows = header["sparse"]
+    named = isinstance(rows, dict) and {name + _PLACES for name in rows} == {n for n in arrays if n.endswith(_PLACES)}
+    _require(named, "is damaged: arrays are missing, or there are too many")
+    parts: _Parts = {name: array for name, array in arrays.items() if not name.endswith(_PLACES)}
+    for name, count in rows.items():
+        _require(type(count) is int and 0 < count < 1 << 48, "is damaged: an array is not what it says")
+        parts[name] = SparseArray(count, arrays[name + _PLACES], arrays[name])
+        _require(parts[name].fits, "is damaged: its records are not where they can be")
+    return parts
 
 
 def _check_sum(
@@ -189,39 +242,53 @@ def _check_outputs(kind: type[OnlineLearner], options: dict[str, Any], arrays: d
         _require(arrays["sums"].shape[:1] == (outputs,), "is damaged: its arrays do not fit together")
 
 
-def _set_state(learner: OnlineLearner, arrays: dict[str, NDArray[Any]]) -> None:
+def _set_state(learner: OnlineLearner, parts: _Parts) -> None:
     """Give a learner the arrays of a file, copied to where tables live, if they are what its options need."""
     names = learner._new_state(0)._fields
-    _require(set(arrays) == set(names), "is damaged: arrays are missing, or there are too many")
+    _require(set(parts) == set(names), "is damaged: arrays are missing, or there are too many")
     record = learner._record  # type: ignore[attr-defined]
-    table = arrays["table"]
-    fits = table.ndim == 1 and table.size % record == 0 and table.size >= record
-    _require(fits, "is damaged: its arrays do not fit together")
-    if isinstance(learner, Ftrl) and learner.certificate and arrays["dual"].size:  # a merge has set it apart
+    table = parts["table"]
+    fits = table.records.shape[1] == record if isinstance(table, SparseArray) else table.ndim == 1
+    _require(fits and table.size % record == 0 and table.size >= record, "is damaged: its arrays do not fit together")
+    if isinstance(learner, Ftrl) and learner.certificate and parts["dual"].size:  # a merge has set it apart
         learner._keep_dual()
-    expected = learner._new_state(arrays["table"].size // record - 1)
-    if isinstance(learner, Mixture) and not arrays["second"].size:  # of a version that had no experts of second order
-        expected = expected._replace(second=np.empty(0))
-    fits = all(arrays[n].shape == a.shape and arrays[n].dtype == a.dtype for n, a in expected._asdict().items())
+    state = learner._new_state(table.size // record - 1)
+    if isinstance(learner, Mixture) and not parts["second"].size:  # of a version that had no experts of second order
+        state = state._replace(second=np.empty(0))
+    fits = all(_fits(parts[name], array) for name, array in state._asdict().items())
     _require(fits, "is damaged: its arrays do not fit together")
+    for name, part in parts.items():
+        if isinstance(part, SparseArray):
+            state = state._replace(**{name: part.whole(beside=state.table.nbytes)})
+        else:
+            getattr(state, name)[...] = part
+    stored = table.records if isinstance(table, SparseArray) else table
     if isinstance(learner, Mixture):
-        _check_mixture(learner, arrays)
+        _check_mixture(learner, state, stored.reshape(-1, record))
     else:
-        counts = arrays["sums"][:, [layout.ROWS, layout.NEGATIVE, layout.GUARDED]]
+        counts = state.sums[:, [layout.ROWS, layout.NEGATIVE, layout.GUARDED]]
         _require(((counts >= 0.0) & (counts < 2.0**63)).all(), "is damaged: a count is out of range")
-        _require((arrays["clocks"][:, layout.WEIGHT] >= 0.0).all(), "is damaged: a weight is negative")
-    if "factor" in arrays:
-        factor = arrays["factor"]
+        _require((state.clocks[:, layout.WEIGHT] >= 0.0).all(), "is damaged: a weight is negative")
+    if "factor" in parts:
+        factor = state.factor
         right = np.isfinite(factor).all() and (factor[diagonal_of(table.size // record - 1)] >= 0.0).all()
         _require(right, "is damaged: its matrix is none that a learner can have")
-    for name, array in expected._asdict().items():
-        array[...] = arrays[name]
-    learner.state = expected
+    learner.state = state
 
 
-def _check_mixture(mixture: Mixture, arrays: dict[str, NDArray[Any]]) -> None:
-    """The numbers of a mixture that a kernel follows to a place in memory: counts, offsets and exponents."""
-    table, clocks, centered = arrays["table"], arrays["clocks"], arrays["centered"]
+def _fits(part: Any, array: NDArray[Any]) -> bool:
+    """Whether a part of a file is an array like this one."""
+    if isinstance(part, SparseArray):
+        return part.records.dtype == array.dtype and (part.size,) == array.shape
+    return bool(part.shape == array.shape and part.dtype == array.dtype)
+
+
+def _check_mixture(mixture: Mixture, state: MixtureState, records: NDArray[Any]) -> None:
+    """The numbers of a mixture that a kernel follows to a place in memory: counts, offsets and exponents.
+
+    ``records`` are those of the table that are stored: in all others there is nothing but zeros, which are right.
+    """
+    table, clocks, centered, sums, second = state.table, state.clocks, state.centered, state.sums, state.second
     count = clocks[layout.CENTERED]
     most = centered.size if clocks[layout.MIX_SEEN] > 0.0 else 0  # the first row of all adds its own
     _require(0.0 <= count <= most and count == int(count), "is damaged: a count is out of range")
@@ -229,21 +296,20 @@ def _check_mixture(mixture: Mixture, arrays: dict[str, NDArray[Any]]) -> None:
     width, last = np.uint64(mixture._record), np.uint64(table.size - mixture._record)
     right = (offsets % width == 0).all() and (offsets < last).all() and np.unique(offsets).size == offsets.size
     _require(right, "is damaged: an offset is out of range")
-    records = table.reshape(-1, mixture._record)
     variance = records[:, mixture._statistics + layout.VARIANCE]
     _require(((variance >= 0.0) & (variance <= layout.MOST_VARIANCE)).all(), "is damaged: a variance is out of range")
     exponent = records[:, mixture._statistics + layout.EXPONENT]
     whole = (np.abs(exponent) <= layout.MOST_EXPONENT).all() and (exponent == np.round(exponent)).all()
     _require(whole, "is damaged: an exponent is out of range")
-    seen = table.view(np.float64).reshape(len(records), -1)[:, mixture._statistics // 2 + 1]
+    seen = np.ascontiguousarray(records).view(np.float64)[:, mixture._statistics // 2 + 1]
     _require((seen >= 0.0).all(), "is damaged: a weight is negative")
     _require(clocks[layout.RESIDENT] in (-1.0, 0.0, 1.0), "is damaged: a clock is out of range")
-    shares = arrays["sums"][:, layout.SHARES :]
+    shares = sums[:, layout.SHARES :]
     _require(((shares >= 0.0) & (shares <= 1.0 + 1e-9)).all(), "is damaged: a share is out of range")
-    matrices = (1.0, 2.0) if arrays["second"].size else (0.0,)
+    matrices = (1.0, 2.0) if second.size else (0.0,)
     _require(clocks[layout.MATRICES] in matrices, "is damaged: its number of matrices is out of range")
-    alive = np.isfinite(mixture._evidence_of(arrays["sums"])[:, layout.EXPERTS :])  # others may have left the floats
-    finite = not alive.all() or np.isfinite(arrays["second"]).all()
+    alive = np.isfinite(mixture._evidence_of(sums)[:, layout.EXPERTS :])  # others may have left the floats
+    finite = not alive.all() or np.isfinite(second).all()
     _require(finite, "is damaged: a number of its experts of second order is not finite")
     counts = clocks[[layout.MIX_SEEN, layout.MIX_ROWS, layout.LABEL_UNIT, layout.SECOND_SEEN, layout.SHARDS]]
     _require(((counts >= 0.0) & (counts < np.inf)).all(), "is damaged: a clock is out of range")

@@ -14,6 +14,17 @@ _BIN_BITS = 16  # of a score in single precision: its sign, its exponent and sev
 CALIBRATION_BINS = 10
 
 
+def row_losses(loss: Loss, prediction: Array, y: Array) -> Array:
+    """The loss of every row, with labels as learners take them; of several classes, one for each against the rest."""
+    from steelyard.updates import evaluate
+
+    labels = y
+    if prediction.ndim == 2:
+        labels = np.where(np.arange(prediction.shape[1]) == y[:, None], 1.0, -1.0).reshape(-1)
+    value, _, _, _ = evaluate(loss, "linearized", prediction.reshape(-1), labels, 0.0)
+    return np.asarray(value).reshape(prediction.shape)
+
+
 class CalibrationBin(NamedTuple):
     """Rows whose predicted probability is in a tenth of [0, 1]."""
 

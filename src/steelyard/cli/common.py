@@ -23,10 +23,10 @@ def check_folder(folder: str | None) -> None:
         raise UsageError(f"--data {folder}: there is no such folder")
 
 
-def check_output(option: str, path: str | None, magic: bytes) -> None:
+def check_output(option: str, path: str | None, magic: bytes | None = None) -> None:
     """Refuse a file that cannot be written, or that would be lost: one of another kind than we write.
 
-    ``magic`` is how ours start.
+    ``magic`` is how ours start; without it, ours are models.
     """
     if not path:
         return
@@ -34,14 +34,17 @@ def check_output(option: str, path: str | None, magic: bytes) -> None:
         raise UsageError(f"{option} {path}: its folder is not there, or may not be written to")
     if os.path.isdir(path):
         raise UsageError(f"{option} {path} is a folder: name a file")
-    if os.path.isfile(path) and os.path.getsize(path):
-        with open(path, "rb") as file:
-            if not file.read(len(magic)) == magic:
-                raise UsageError(
-                    f"{option} {path} is there, and is not what this command writes: it would be lost. Name another "
-                    "file, or remove it first"
-                )
+    if os.path.isfile(path) and os.path.getsize(path) and not _is_ours(path, magic):
+        raise UsageError(
+            f"{option} {path} is there, and is not what this command writes: it would be lost. Name another "
+            "file, or remove it first"
+        )
 
 
-MODEL_MAGIC = b"PK\x03\x04"
-"""How a model file starts."""
+def _is_ours(path: str, magic: bytes | None) -> bool:
+    if magic is None:
+        from steelyard.modelfile import may_replace
+
+        return may_replace(path)
+    with open(path, "rb") as file:
+        return file.read(len(magic)) == magic

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from steelyard.cli.inputs import add_data_options, check_data_options, open_data, tell_of_rows
 
 if TYPE_CHECKING:
-    from steelyard.losses import Array
     from steelyard.scores import Scores
     from steelyard.streaming import Goal
 
@@ -42,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
     from steelyard.cli.model import fitted_columns, load_model
     from steelyard.data.checks import check_finite
     from steelyard.data.source import told_of
-    from steelyard.scores import Scores
+    from steelyard.scores import Scores, row_losses
     from steelyard.streaming import Feed
 
     check_data_options(options)
@@ -56,24 +55,11 @@ def run(options: argparse.Namespace) -> int:
         with told_of(source, ready.before, ready.kept):
             check_finite(block)
         prediction = learner.predict_block(block)
-        scores.add(prediction, _losses(goal, prediction, ready.y), ready.y, ready.weight)
+        scores.add(prediction, row_losses(goal.loss, prediction, ready.y), ready.y, ready.weight)
     if not scores.weight:
         raise ValueError(f"{source.name} has no rows with labels and weight: there is nothing to evaluate")
     _print(options, scores, goal, learner, tell_of_rows(source, feed.unlabelled))
     return 0
-
-
-def _losses(goal: Goal, prediction: Array, y: Array) -> Array:
-    """The loss of every row; of several classes, one for each against the rest."""
-    import numpy as np
-
-    from steelyard.updates import evaluate
-
-    labels = y
-    if prediction.ndim == 2:
-        labels = np.where(np.arange(prediction.shape[1]) == y[:, None], 1.0, -1.0).reshape(-1)
-    value, _, _, _ = evaluate(goal.loss, "linearized", prediction.reshape(-1), labels, 0.0)
-    return np.asarray(value).reshape(prediction.shape)
 
 
 def _print(options: argparse.Namespace, scores: Scores, goal: Goal, learner: Any, left_out: list[str]) -> None:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steelyard.cli.common import check_least
-
-if TYPE_CHECKING:
-    from steelyard.online import OnlineLearner
 
 _EXAMPLES = """examples:
   steelyard inspect m
   steelyard inspect m --top 50
   steelyard inspect m --json | python -m json.tool
+  steelyard inspect m --vw > m.txt
 """
 
 
@@ -29,90 +27,34 @@ def add_parser(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("model", metavar="MODEL")
-    parser.add_argument("--top", type=int, default=20, metavar="N", help="so many coefficients (default 20)")
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of lines")
+    parser.add_argument(
+        "--top", type=int, metavar="N", help="so many coefficients (default 20; with --json all that are not zero)"
+    )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print one JSON object instead of lines")
+    form.add_argument(
+        "--vw", action="store_true", help="print every weight as Vowpal Wabbit's --readable_model does, index:weight"
+    )
     parser.set_defaults(run=run, interrupted="nothing was written")
 
 
 def run(options: argparse.Namespace) -> int:
     """Print it."""
+    from steelyard.export.describe import describe
+    from steelyard.export.vw import readable_model
     from steelyard.modelfile import load
 
-    check_least(options, top=0)
+    if options.top is None and not options.json:
+        options.top = 20
+    if options.top is not None:
+        check_least(options, top=0)
     learner = load(options.model)
+    if options.vw:
+        print("\n".join(readable_model(learner)))
+        return 0
     found = describe(learner, options.top)
-    print(json.dumps(found) if options.json else "\n".join(_lines(found)))
+    print(json.dumps(found, allow_nan=False) if options.json else "\n".join(_lines(found)))
     return 0
-
-
-def describe(learner: OnlineLearner, top: int) -> dict[str, Any]:
-    """What there is to say of a model, as JSON can hold it."""
-    from steelyard.cli.report import certified
-
-    notes = learner.notes
-    found: dict[str, Any] = {
-        "kind": type(learner).__name__,
-        "task": notes.get("task"),
-        "loss": learner.loss.name,
-        "classes": notes.get("classes"),
-        "options": learner._options(),
-        "data": notes.get("data"),
-        "learned": notes.get("learned"),
-        "rows": 0,
-        "features": 0,
-        "nonzero": 0,
-        "intercept": None,
-        "coefficients": [],
-        "certificate": None,
-    }
-    if learner.state is None:
-        return found
-    coef = _outputs_of(learner)
-    found["rows"], found["features"] = learner._rows(), coef.shape[1]
-    found["nonzero"] = int((coef != 0.0).any(axis=0).sum())
-    found["intercept"] = learner.intercept_ if coef.shape[0] == 1 else learner.intercept_.tolist()
-    found["coefficients"] = _largest(learner, coef, top)
-    if learner.certificate:
-        gap, radius, loss = certified(learner)
-        if gap < float("inf"):
-            found["certificate"] = {"gap": gap, "norm": radius, "average_loss": loss}
-    return found
-
-
-def _outputs_of(learner: OnlineLearner) -> Any:
-    import numpy as np
-
-    return np.atleast_2d(learner.coef_)
-
-
-def _largest(learner: OnlineLearner, coef: Any, top: int) -> list[dict[str, Any]]:
-    """The coefficients with the largest absolute values, over all outputs."""
-    import numpy as np
-
-    from steelyard.data.naming import name_products
-
-    names = {int(index): name for index, name in (learner.notes.get("names") or {}).items()}
-    classes = learner.notes.get("classes")
-    one_based = (learner.notes.get("data") or {}).get("zero_based") is False
-    flat = np.abs(coef).reshape(-1)
-    count = min(top, int(np.count_nonzero(flat)))
-    if not count:
-        return []
-    places = np.argpartition(-flat, count - 1)[:count]
-    places = places[np.lexsort((places, -flat[places]))]
-    names |= name_products((places % coef.shape[1]).tolist(), names, learner.notes.get("data") or {})
-    found = []
-    for place in places.tolist():
-        output, index = divmod(place, coef.shape[1])
-        each: dict[str, Any] = {
-            "index": index,
-            "name": names.get(index, str(index + 1) if one_based else None),
-            "value": float(coef[output, index]),
-        }
-        if coef.shape[0] > 1:
-            each["class"] = classes[output] if classes else output
-        found.append(each)
-    return found
 
 
 def _lines(found: dict[str, Any]) -> list[str]:

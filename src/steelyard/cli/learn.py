@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from steelyard.cli import checkpoint
-from steelyard.cli.common import MODEL_MAGIC, UsageError, check_least, check_output
+from steelyard.cli.common import UsageError, check_least, check_output
 from steelyard.cli.inputs import add_data_options, check_data_options, open_data
 from steelyard.regularizers import CENTERS, METRICS, SCHEDULES
 from steelyard.updates import UPDATES
@@ -131,8 +131,8 @@ def _check_options(options: argparse.Namespace) -> Loss | None:
     """The loss, if one is named; everything that is wrong whatever the data is refused here."""
     check_least(options, passes=1, seed=0, every=1)
     check_data_options(options)
-    check_output("--model", options.model, MODEL_MAGIC)
-    check_output("--checkpoint", options.checkpoint, MODEL_MAGIC)
+    check_output("--model", options.model)
+    check_output("--checkpoint", options.checkpoint)
     if options.model and options.model == options.checkpoint:
         raise UsageError("--model and --checkpoint must be two files")
     if options.eta0 != "auto":

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard.cli.inputs import tell_of_rows
+from steelyard.export.describe import certified
 from steelyard.mixture import Mixture
 from steelyard.online import Progress
 from steelyard.progress import progress_bar
@@ -202,20 +203,6 @@ class LearnReport:
             print(_certified_sentence(learner, len(self._passes)))
         if self._options.model:
             print(f"the model: {self._options.model}")
-
-
-def certified(learner: OnlineLearner) -> tuple[float, float, float]:
-    """By how much the average loss is at most above that of every model as large as the learned one, how large it is,
-    and the average loss; of classes, the mean of all."""
-    coef, intercept = np.atleast_2d(learner.coef_), np.atleast_1d(learner.intercept_)
-    gap = largest = lost = 0.0
-    for k in range(learner.n_outputs):
-        certificate = learner.certify(k)
-        radius = certificate.norm(coef[k], float(intercept[k]), scaled=True)
-        bound = certificate.regret_bound(radius=radius, scaled=True) if radius < np.inf else np.inf
-        gap += bound / certificate.weight / learner.n_outputs if certificate.rounds else np.inf
-        largest, lost = max(largest, radius), lost + certificate.average_loss / learner.n_outputs
-    return gap, largest, lost
 
 
 def _certified_sentence(learner: OnlineLearner, passes: int) -> str:

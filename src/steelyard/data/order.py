@@ -51,7 +51,7 @@ def group_equal_rows(block: Block, y: Array, weight: Array, *, neighbours: bool 
     keys = entries = None
     repeated = neighbours
     if not neighbours:
-        keys, entries = _row_keys(block, y)
+        keys, entries = row_keys_and_sizes(block, y)
         ascending = _sort(keys.copy(), order)
         repeated = bool((ascending[1:] == ascending[:-1]).any())
     same = np.zeros(order.size, np.uint8)
@@ -68,7 +68,7 @@ def group_equal_rows(block: Block, y: Array, weight: Array, *, neighbours: bool 
     visits = np.ones(rows.size)
     if total.max(initial=0.0) > 1.0:
         if entries is None:
-            entries = _row_keys(block, y)[1]
+            entries = row_keys_and_sizes(block, y)[1]
         visits = _count_visits(total, entries[rows] + 1)
     if not (weight == np.floor(weight)).all():
         positive = np.append(0, np.cumsum(weight[order] > 0.0))
@@ -80,7 +80,12 @@ def _kernel(name: str, *types: str) -> Any:
     return get_kernel(name, *types)
 
 
-def _row_keys(block: Block, y: Array) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+def row_keys(block: Block, y: Array) -> NDArray[np.uint64]:
+    """A hash of every row's content and label: equal rows have the same."""
+    return row_keys_and_sizes(block, y)[0]
+
+
+def row_keys_and_sizes(block: Block, y: Array) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """A hash of every row's content, and how many non-zeros it has."""
     keys, entries = np.empty(block.n_rows, np.uint64), np.empty(block.n_rows, np.int64)
     labels = (y + 0.0).view(np.uint64)  # + 0.0 makes one zero of two

@@ -87,6 +87,7 @@ def fit(
     from sklearn.base import clone
 
     _check_model(model, classes, shards)
+    model._refuse_early_stopping("distributed.fit")
     seeds = model._pass_seeds()
     with ExitStack() as stack:
         run = Run(_client_of(client), _reporter(progress, stack))
@@ -96,7 +97,8 @@ def fit(
             fitted._name_classes(classes)
         data = _data(run, fitted, X, y, sample_weight, n_features, zero_based)
         fitted.learner_ = _learn(run, fitted, data, shards, seeds)
-    model.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+    for name in ("feature_names_in_", "validation_losses_", "_curve"):  # of an earlier fit
+        model.__dict__.pop(name, None)
     model.__dict__.update({name: value for name, value in vars(fitted).items() if name.endswith("_")})
     return model
 
@@ -107,7 +109,8 @@ def _learn(run: Run, fitted: Any, data: _Arrays | _Files, shards: int | None, se
     warn_of_unmixed(data.found, [[data.place(p) for p in group] for group in groups_of(data.rows, shards)])
     setup = run.literal(fitted), run.literal(factors)
     run.begin(sum(data.rows) * len(seeds))
-    fitted.pass_losses_, first = [], Progress()
+    fitted._begin_passes()
+    first = Progress()
     for done, seed in enumerate(seeds):
         seen = Progress()
         rounds = plan_pass(data.rows, shards, first=done == 0)

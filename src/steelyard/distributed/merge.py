@@ -239,8 +239,8 @@ def _merge_estimators(each: list[Any], start: Any) -> Any:
     result.learner_ = merge(
         [estimator.learner_ for estimator in each], None if start is None else getattr(start, "learner_", None)
     )
-    if hasattr(result, "pass_losses_"):
-        del result.pass_losses_  # of one fit, and not of these together
+    for name in ("pass_losses_", "validation_losses_", "_curve"):  # of one fit, and not of these together
+        result.__dict__.pop(name, None)
     return result
 
 

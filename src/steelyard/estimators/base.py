@@ -13,20 +13,24 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import _check_feature_names, _check_n_features, _check_y, check_is_fitted, validate_data
 
-from steelyard.data.block import as_block
+from steelyard.data.block import Block, as_block, inspected
 from steelyard.data.columns import TEXT, Columns
 from steelyard.data.frame import frame_kinds, frame_rows, is_frame
+from steelyard.estimators.curve import Curve, LossCurve
 from steelyard.estimators.events import EventEstimator
+from steelyard.estimators.exports import Exports
+from steelyard.estimators.stopping import EarlyStopping
 from steelyard.fitting import learn_passes, new_learner, pass_seeds
 from steelyard.losses import Array, Loss
 from steelyard.mixture import Mixture
 from steelyard.online import OnlineLearner, Progress
 
 
-class OnlineEstimator(EventEstimator, BaseEstimator):  # type: ignore[misc]
+class OnlineEstimator(EventEstimator, Exports, BaseEstimator):  # type: ignore[misc]
     """What the classifier and the regressor share: parameters, passes, and a fit that fails without a trace."""
 
     learner_: OnlineLearner
+    _curve = Curve()
     _label_checks: ClassVar[dict[str, Any]] = {}
     """What scikit-learn is to check of labels."""
 
@@ -42,6 +46,10 @@ class OnlineEstimator(EventEstimator, BaseEstimator):  # type: ignore[misc]
         center: str,
         radius: float | None,
         passes: int,
+        early_stopping: bool,
+        validation_fraction: float,
+        n_iter_no_change: int,
+        tol: float | None,
         fit_intercept: bool,
         shuffle: bool,
         random_state: Any,
@@ -61,6 +69,10 @@ class OnlineEstimator(EventEstimator, BaseEstimator):  # type: ignore[misc]
         self.center = center
         self.radius = radius
         self.passes = passes
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
         self.fit_intercept = fit_intercept
         self.shuffle = shuffle
         self.random_state = random_state
@@ -166,11 +178,16 @@ class OnlineEstimator(EventEstimator, BaseEstimator):  # type: ignore[misc]
     def _run(self, learner: OnlineLearner, X: Any, y: Array, weight: Array, factor: Array | None = None) -> None:
         """All the passes of ``fit``; ``factor`` multiplies the weights, see :func:`learn_passes`."""
         seeds = self._pass_seeds()
-        self.pass_losses_: list[float] = []
+        self._begin_passes()
+        block, watch = as_block(X, inspect=False), None
+        if self.early_stopping:
+            block = inspected(block)
+            watch = self._stopping(block, y, weight, factor)
+            weight = np.where(watch.held, 0.0, weight)  # which is as if these rows were not there
         learner.progress = first = Progress()  # later passes do not count
         traces = learn_passes(
             learner,
-            as_block(X, inspect=False),
+            block,
             y,
             weight,
             seeds=seeds,
@@ -178,8 +195,39 @@ class OnlineEstimator(EventEstimator, BaseEstimator):  # type: ignore[misc]
             factor=factor,
         )
         for done, trace in enumerate(traces):
+            if done == 0:
+                self._curve = self._curve.add(trace)
             learner.progress = first = learner.progress if done == 0 else first
             self._end_pass(trace.average_loss)
+            if watch is not None and watch.enough(learner):
+                break
+        if watch is not None:
+            watch.put_back(learner)
+            self.validation_losses_ = watch.losses
+
+    def _stopping(self, block: Block, y: Array, weight: Array, factor: Array | None) -> EarlyStopping:
+        return EarlyStopping(
+            block,
+            y,
+            weight,
+            factor,
+            fraction=self.validation_fraction,
+            strata=y if hasattr(self, "classes_") else None,
+            patience=self.n_iter_no_change,
+            tol=self.tol,
+            seed=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
+        )
+
+    def _refuse_early_stopping(self, what: str) -> None:
+        """Refuse to make passes that would not be watched."""
+        if self.early_stopping:
+            raise ValueError(f"early_stopping=True is for fit: {what} has no rows to hold out. Set it to False")
+
+    def _begin_passes(self) -> None:
+        """Forget what is known of the passes of an earlier fit."""
+        self.pass_losses_: list[float] = []
+        self.__dict__.pop("validation_losses_", None)
+        self._curve = Curve()
 
     def _pass_seeds(self) -> list[int]:
         """One for each pass of ``fit``; they count where rows are shuffled."""
@@ -226,6 +274,17 @@ class OnlineEstimator(EventEstimator, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         return self.learner_.progress.average if self.learner_.progress else float("nan")
+
+    @property
+    def loss_curve_(self) -> LossCurve:
+        """How :attr:`progressive_loss_` came about: ``weight`` and ``loss`` at about a hundred points at most.
+
+        There is a point after 1, 2, 3, 4, 5, 6, 8, 10, … visits, three in each doubling, and one at the end. Events
+        that came one at a time are in the last point only.
+        """
+        check_is_fitted(self)
+        progress = self.learner_.progress or Progress()
+        return self._curve.ending_with(progress.weight, progress.average)
 
     @property
     def bank_(self) -> Any:

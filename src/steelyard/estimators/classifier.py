@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from steelyard.data.block import as_block
 from steelyard.data.checks import DataError, check_weights
 from steelyard.estimators.base import OnlineEstimator, refuse_no_weight
+from steelyard.estimators.curve import Curve
 from steelyard.estimators.events import ClassifierEvents
 from steelyard.estimators.streams import learn_source
 from steelyard.fitting import check_classifies
@@ -76,6 +77,17 @@ class OnlineClassifier(ClassifierMixin, ClassifierEvents, OnlineEstimator):  # t
         Keep the model in a ball of this radius (needs ``metric="scalar"``).
     passes : int, default=1
         Passes of ``fit`` over the data.
+    early_stopping : bool, default=False
+        Let ``fit`` hold out a part of the rows, look at their average loss after each pass, stop where it gets no
+        better, and keep the model of the best pass; ``passes`` is then the most that are made. Equal rows are held out
+        together, so that none is on both sides.
+    validation_fraction : float, default=0.1
+        How much is held out, as a part of the weight; for a classifier of each class.
+    n_iter_no_change : int, default=5
+        After so many passes without improvement ``fit`` stops.
+    tol : float or None, default=1e-3
+        An improvement lowers the held-out loss by more than this part of it: it is relative, because losses have the
+        unit of the labels (scikit-learn's is absolute). With None all passes are made, and the best is kept.
     fit_intercept : bool, default=True
     shuffle : bool, default=True
         Let ``fit`` take the rows in a pseudo-random order. The order is keyed by the rows' content, so a row of weight
@@ -109,6 +121,11 @@ class OnlineClassifier(ClassifierMixin, ClassifierEvents, OnlineEstimator):  # t
     pass_losses_ : list of float
         Of the last ``fit``: the average loss of each pass. The first is the progressive loss; from the second pass on,
         rows are predicted that were learned before.
+    validation_losses_ : list of float, with ``early_stopping``
+        The average loss of the held-out rows after each pass. The model is that of the smallest.
+    loss_curve_ : LossCurve
+        How ``progressive_loss_`` came about along the stream: its arrays ``weight`` and ``loss`` have about a hundred
+        points at most.
     coef_, intercept_
         The linear model that predictions are made with. With ``eta0="auto"`` it is the average of the experts, each by
         its share in the mixture.
@@ -140,6 +157,10 @@ class OnlineClassifier(ClassifierMixin, ClassifierEvents, OnlineEstimator):  # t
         center: str = "trajectory",
         radius: float | None = None,
         passes: int = 1,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        tol: float | None = 1e-3,
         fit_intercept: bool = True,
         shuffle: bool = True,
         class_weight: Any = None,
@@ -161,6 +182,10 @@ class OnlineClassifier(ClassifierMixin, ClassifierEvents, OnlineEstimator):  # t
             center=center,
             radius=radius,
             passes=passes,
+            early_stopping=early_stopping,
+            validation_fraction=validation_fraction,
+            n_iter_no_change=n_iter_no_change,
+            tol=tol,
             fit_intercept=fit_intercept,
             shuffle=shuffle,
             random_state=random_state,
@@ -238,14 +263,14 @@ class OnlineClassifier(ClassifierMixin, ClassifierEvents, OnlineEstimator):  # t
                     raise ValueError("the first call of partial_fit needs classes=, all the classes that may come")
                 self._name_classes(classes)
                 self.learner_ = self._classifying_learner()
-                self.learner_.progress = Progress()
+                self.learner_.progress, self._curve = Progress(), Curve()
             elif classes is not None and not np.array_equal(_distinct(classes), self.classes_):
                 given = _distinct(classes).tolist()
                 raise ValueError(f"classes={given} differ from those of the first call, {self.classes_.tolist()}")
             codes = self._codes(y)
             weight = check_weights(sample_weight, codes.size)
             weight = check_weights(weight * self._class_factors(None)[codes], codes.size)
-            self.learner_.learn_block(as_block(X), self._signs(codes), weight)
+            self._curve = self._curve.add(self.learner_.learn_block(as_block(X), self._signs(codes), weight))
         return self
 
     def fit_stream(self, source: Any, *, classes: Any = None) -> OnlineClassifier:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from steelyard.data.block import as_block
 from steelyard.data.checks import check_labels, check_weights
 from steelyard.estimators.base import OnlineEstimator, refuse_no_weight
+from steelyard.estimators.curve import Curve
 from steelyard.estimators.events import RegressorEvents
 from steelyard.estimators.streams import learn_source
 from steelyard.fitting import check_regresses
@@ -57,6 +58,10 @@ class OnlineRegressor(RegressorMixin, RegressorEvents, OnlineEstimator):  # type
         center: str = "trajectory",
         radius: float | None = None,
         passes: int = 1,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        tol: float | None = 1e-3,
         fit_intercept: bool = True,
         shuffle: bool = True,
         random_state: Any = None,
@@ -77,6 +82,10 @@ class OnlineRegressor(RegressorMixin, RegressorEvents, OnlineEstimator):  # type
             center=center,
             radius=radius,
             passes=passes,
+            early_stopping=early_stopping,
+            validation_fraction=validation_fraction,
+            n_iter_no_change=n_iter_no_change,
+            tol=tol,
             fit_intercept=fit_intercept,
             shuffle=shuffle,
             random_state=random_state,
@@ -106,9 +115,10 @@ class OnlineRegressor(RegressorMixin, RegressorEvents, OnlineEstimator):  # type
             X, y = self._validate(X, y, reset=first)
             if first:
                 self.learner_ = self._regressing_learner()
-                self.learner_.progress = Progress()
+                self.learner_.progress, self._curve = Progress(), Curve()
             labels = check_labels(y, self.learner_.loss, X.shape[0])
-            self.learner_.learn_block(as_block(X), labels, check_weights(sample_weight, X.shape[0]))
+            weight = check_weights(sample_weight, X.shape[0])
+            self._curve = self._curve.add(self.learner_.learn_block(as_block(X), labels, weight))
         return self
 
     def fit_stream(self, source: Any) -> OnlineRegressor:

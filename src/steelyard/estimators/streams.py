@@ -24,10 +24,11 @@ def learn_source(
 ) -> Goal:
     """Learn from scratch in ``model.passes`` passes, rows as they come; returns what was learned for.
 
-    Sets ``learner_``, ``n_features_in_``, ``pass_losses_`` and ``schema_``.
+    Sets ``learner_``, ``n_features_in_``, ``pass_losses_``, ``loss_curve_`` and ``schema_``.
     """
     if not isinstance(source, Source):
         source = open_source(source)
+    model._refuse_early_stopping("a stream")
     passes = len(model._pass_seeds())
     model._events = model._targets = model.columns_ = None
     job = Run(
@@ -39,11 +40,13 @@ def learn_source(
         passes=passes,
         factors=factors,
     )
-    model.pass_losses_ = []
+    model._begin_passes()
     losses = [Progress() for _ in range(passes)]
     for step in job.steps():
         number = step.position.passes
         losses[number] = losses[number].add(step.trace)
+        if number == 0:
+            model._curve = model._curve.add(step.trace)
     learner = job.finish()
     for loss in losses:
         model._end_pass(loss.average)

@@ -85,6 +85,14 @@ class SweepResult:
             for repeat in range(self.average_loss.shape[2])
         ]
 
+    def to_frame(self) -> Any:
+        """:meth:`rows` as a pandas frame; needs pandas."""
+        try:
+            import pandas
+        except ImportError:
+            raise ImportError("to_frame() needs the package pandas: pip install pandas") from None
+        return pandas.DataFrame(self.rows())
+
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write :meth:`rows` to a CSV file."""
         write_csv(path, self.rows())

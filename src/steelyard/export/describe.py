@@ -1,0 +1,103 @@
+"""What there is to say of a model, as JSON can hold it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from steelyard import __version__
+from steelyard.data.naming import name_products
+from steelyard.losses import Array, CustomLoss
+from steelyard.online import OnlineLearner
+
+
+def describe(learner: OnlineLearner, top: int | None = None, notes: dict[str, Any] | None = None) -> dict[str, Any]:
+    """All of it, with the ``top`` coefficients or all that are not zero. Numbers that are not finite are None.
+
+    With ``link`` and ``label_range`` it says how to predict: the sum of coefficients times values and the intercept,
+    cut to the range where there is one, is a score; a link makes a probability or a mean of it.
+    """
+    notes = learner.notes if notes is None else notes
+    parameters = {} if isinstance(learner.loss, CustomLoss) else vars(learner.loss)
+    limits = getattr(learner, "label_range", None) if learner.state is not None else None
+    found: dict[str, Any] = {
+        "steelyard": __version__,
+        "kind": type(learner).__name__,
+        "task": notes.get("task"),
+        "loss": learner.loss.name,
+        "loss_parameters": parameters,
+        "link": learner.loss.link,
+        "label_range": None if limits is None else list(limits),
+        "classes": notes.get("classes"),
+        "options": learner._options(),
+        "data": notes.get("data"),
+        "learned": notes.get("learned"),
+        "rows": 0,
+        "features": 0,
+        "nonzero": 0,
+        "intercept": None,
+        "coefficients": [],
+        "certificate": None,
+    }
+    if learner.state is not None:
+        coef = np.atleast_2d(learner.coef_)
+        found["rows"], found["features"] = learner._rows(), coef.shape[1]
+        found["nonzero"] = int((coef != 0.0).any(axis=0).sum())
+        found["intercept"] = learner.intercept_ if coef.shape[0] == 1 else learner.intercept_.tolist()
+        found["coefficients"] = _largest(coef, top, notes)
+        if learner.certificate:
+            gap, radius, loss = certified(learner)
+            if gap < math.inf:
+                found["certificate"] = {"gap": gap, "norm": radius, "average_loss": loss}
+    plain: dict[str, Any] = _plain(found)
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    """The same with numbers of Python, of which those that JSON does not know are None."""
+    if isinstance(value, dict):
+        return {str(name): _plain(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    if isinstance(value, (np.generic, np.ndarray)):
+        return _plain(value.tolist())
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _largest(coef: Array, top: int | None, notes: dict[str, Any]) -> list[dict[str, Any]]:
+    """The coefficients with the largest absolute values, over all outputs."""
+    schema, classes = notes.get("data") or {}, notes.get("classes")
+    names = {int(index): name for index, name in (notes.get("names") or {}).items()}
+    one_based = schema.get("zero_based") is False
+    flat = np.abs(coef).reshape(-1)
+    places = np.flatnonzero(flat)
+    places = places[np.lexsort((places, -flat[places]))][:top]
+    names |= name_products((places % coef.shape[1]).tolist(), names, schema)
+    found = []
+    for place in places.tolist():
+        output, index = divmod(place, coef.shape[1])
+        each: dict[str, Any] = {
+            "index": index,
+            "name": names.get(index, str(index + 1) if one_based else None),
+            "value": float(coef[output, index]),
+        }
+        if coef.shape[0] > 1:
+            each["class"] = classes[output] if classes else output
+        found.append(each)
+    return found
+
+
+def certified(learner: OnlineLearner) -> tuple[float, float, float]:
+    """By how much the average loss is at most above that of every model as large as the learned one, how large it is,
+    and the average loss; of classes, the mean of all."""
+    coef, intercept = np.atleast_2d(learner.coef_), np.atleast_1d(learner.intercept_)
+    gap = largest = lost = 0.0
+    for k in range(learner.n_outputs):
+        certificate = learner.certify(k)
+        radius = certificate.norm(coef[k], float(intercept[k]), scaled=True)
+        bound = certificate.regret_bound(radius=radius, scaled=True) if radius < np.inf else np.inf
+        gap += bound / certificate.weight / learner.n_outputs if certificate.rounds else np.inf
+        largest, lost = max(largest, radius), lost + certificate.average_loss / learner.n_outputs
+    return gap, largest, lost

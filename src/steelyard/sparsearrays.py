@@ -1,0 +1,84 @@
+"""Arrays of which most records are zero, stored as the places and the contents of the others."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.data.memory import lazy_zeros
+
+_CHUNK = 1 << 16  # records that are looked at in one go
+_WORTH = 4096  # bytes that must be saved: less is not worth a second array
+
+
+class SparseArray(NamedTuple):
+    """An array of ``rows`` records, all zero bits but those at ``places``."""
+
+    rows: int
+    places: NDArray[Any]
+    records: NDArray[Any]
+    """(places, numbers of a record)."""
+
+    @property
+    def size(self) -> int:
+        """How many numbers the whole array has."""
+        return self.rows * int(self.records.shape[1])
+
+    @property
+    def fits(self) -> bool:
+        """Whether places and records belong together: places ascend and are those of records."""
+        places = self.places
+        if places.dtype.kind != "u" or places.ndim != 1 or self.records.ndim != 2 or not self.records.shape[1]:
+            return False
+        ascending = bool((places[1:] > places[:-1]).all())
+        return ascending and places.size == len(self.records) and (not places.size or int(places[-1]) < self.rows)
+
+    def whole(self, *, beside: int = 0) -> NDArray[Any]:
+        """The array itself, in memory that costs nothing where it is zero; ``beside`` as ``lazy_zeros`` has it."""
+        table = lazy_zeros(self.size, self.records.dtype, beside=beside)
+        table.reshape(self.rows, -1)[self.places.astype(np.intp)] = self.records
+        return table
+
+
+def sparse_array(array: NDArray[Any], rows: int) -> SparseArray | None:
+    """The array by its records that are not zero, if that is smaller; ``rows`` records, if their number divides it.
+
+    Zero is what has no bit set: -0.0 is kept.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from steelyard.sparsearrays import sparse_array
+    >>> table = np.zeros(3000)
+    >>> table[7] = 0.5
+    >>> found = sparse_array(table, 1000)
+    >>> found.places, found.records
+    (array([2], dtype=uint32), array([[0. , 0.5, 0. ]]))
+    >>> bool((found.whole() == table).all())
+    True
+    """
+    if array.ndim != 1 or array.nbytes <= _WORTH:
+        return None
+    width = array.size // rows if array.size % rows == 0 else 1
+    rows = array.size // width
+    kind = np.dtype(np.uint32 if rows <= 1 << 32 else np.uint64)
+    most = (array.nbytes - _WORTH) // (width * array.itemsize + kind.itemsize)
+    found, count = [], 0
+    for start in range(0, rows, _CHUNK):
+        places = _filled(array[start * width : (start + _CHUNK) * width], width) + start
+        found.append(places)
+        count += places.size
+        if count > most:
+            return None
+    places = np.concatenate(found)
+    return SparseArray(rows, places.astype(kind), array.reshape(rows, width)[places])
+
+
+def _filled(part: NDArray[Any], width: int) -> NDArray[np.intp]:
+    """Which records of a part have a bit set."""
+    size = width * part.itemsize
+    word = next(each for each in (8, 4, 2, 1) if size % each == 0)
+    places = np.flatnonzero(part.view(f"u{word}")) // (size // word)
+    return places[np.append(True, places[1:] != places[:-1])] if places.size else places
