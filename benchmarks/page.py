@@ -215,7 +215,9 @@ def shards(result: Result) -> str:
 
 
 BLOCKS: dict[str, Callable[[Result], str]] = {
-    **dict.fromkeys(("speed", "auto", "shuffle", "bank", "reader", "events", "text", "workers", "ways"), ratios),
+    **dict.fromkeys(
+        ("speed", "auto", "shuffle", "bank", "reader", "events", "text", "workers", "ways", "modelsize"), ratios
+    ),
     **dict.fromkeys(("startup", "drift", "repeated"), each_case),
     "memory": memory,
     "floor": floor,
