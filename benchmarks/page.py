@@ -1,10 +1,11 @@
 """docs/benchmarks.md out of benchmarks/results: its tables are written by this script, and never by hand.
 
-    python benchmarks/page.py             # writes the tables between the page's marks
+    python benchmarks/page.py             # writes the tables between the marks of the page, and of two of the guide
     python benchmarks/page.py --pictures docs/generated/benchmarks
 
-What stands between ``<!-- NAME -->`` and ``<!-- end -->`` comes from the block of that name, and everything else of
-the page, which has no figures, stays as it is. The build of the site draws the pictures (docs/_ext/pictures.py).
+What stands between ``<!-- NAME -->`` and ``<!-- end -->`` comes from the block of that name, and everything else
+stays as it is; on the page of benchmarks nothing else has figures. The build of the site draws the pictures
+(docs/_ext/pictures.py).
 """
 
 from __future__ import annotations
@@ -12,19 +13,22 @@ from __future__ import annotations
 import argparse
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import summary
 from record import read, shown
+from summary import figure, overall, table
 
 from steelyard.data.files import atomic_write
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "benchmarks.md"
+PAGES = (PAGE, ROOT / "docs" / "guide" / "speed.md", ROOT / "docs" / "guide" / "no-learning-rate.md")
 PICTURES = ROOT / "docs" / "generated" / "benchmarks"
 MARK = re.compile(r"<!-- (\w+) -->\n.*?<!-- end -->", re.DOTALL)
-FLOOR = 0.01  # a smaller ratio says that the peer diverged
+GUIDE = {"guide_speed": ("speed", summary.speed), "guide_quality": ("quality", summary.quality)}
 Result = dict[str, Any]
 
 
@@ -36,6 +40,9 @@ def fill(text: str, results: dict[str, Result]) -> str:
 def block(name: str, results: dict[str, Result]) -> str:
     if name == "machine":
         return machine(results)
+    if name in GUIDE:
+        needed, write = GUIDE[name]
+        return write(results) if needed in results else f"*Not measured yet: `python benchmarks/{needed}.py`.*"
     if name not in results:
         return f"*Not measured yet: `python benchmarks/{name}.py`.*"
     result = results[name]
@@ -66,23 +73,10 @@ def usual(results: dict[str, Result]) -> dict[str, str]:
 
 
 def machine(results: dict[str, Result]) -> str:
-    return table(["", "of all results, where nothing else is said"], usual(results).items())
+    return table(["", "of all results, where nothing else is said"], [list(each) for each in usual(results).items()])
 
 
 # ------------------------------------------------------------------------------------------------------------ tables
-
-
-def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    head = list(head)
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
-    return "\n".join(f"| {' | '.join(row)} |" for row in lines)
-
-
-def figure(value: float | None) -> str:
-    """A ratio for people: two digits after the point, or two digits."""
-    if value is None:
-        return "–"
-    return f"{value:.2g}" if value < 0.1 else f"{value:.2f}" if value < 10 else f"{value:.0f}"
 
 
 def distinct(result: Result, key: str) -> list[str]:
@@ -156,9 +150,7 @@ def quality(result: Result) -> str:
         those = [each for each in result["entries"] if each["contender"] == name and each.get("counted")]
         values = [each["ratio"] if each["ratio"] is not None else 0.0 for each in those]
         if values:
-            mean = math.exp(sum(math.log(max(value, FLOOR)) for value in values) / len(values))
-            better = sum(value <= 1.0 for value in values) / len(values)
-            rows.append([name, f"{mean:.2f}", f"{max(values):.2f}", f"{better:.0%}", str(len(values))])
+            rows.append([name, *overall(values), str(len(values))])
     shape = [entry for entry in result["entries"] if "rows" in entry and entry["contender"] == "steelyard"]
     sets = ", ".join(f"{each['case']} ({each['rows']:,} × {each['columns']:,})" for each in shape)
     head = ["compared with", "geometric mean", "worst", "no worse on", "sets"]
@@ -243,9 +235,10 @@ def main() -> None:
     parser.add_argument("--pictures", type=Path, metavar="FOLDER", help="draw the pictures there too")
     options = parser.parse_args()
     results = read()
-    text = fill(PAGE.read_text(encoding="utf-8"), results)
-    with atomic_write(PAGE) as file:
-        file.write(text.encode())
+    for page in PAGES:
+        text = fill(page.read_text(encoding="utf-8"), results)
+        with atomic_write(page) as file:
+            file.write(text.encode())
     if options.pictures:
         from figures import draw
 
