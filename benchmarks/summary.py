@@ -15,7 +15,7 @@ LEARNERS = {
     "linearized": "`Learner`, linearized, scalar metric",
     "iwa": "`Learner`, **IWA**, scalar metric",
     "iwa, center origin, certificate": "the same with a certificate, center `origin`",
-    "OnlineClassifier(metric='scalar', eta0=1.0).fit": '`OnlineClassifier(metric="scalar", eta0=1.0, shuffle=False).fit`',
+    "OnlineClassifier(metric='scalar', eta0=1.0).fit": "`OnlineClassifier` with one rate, `shuffle=False`",
     "iwa, diagonal metric": "`Learner`, IWA, diagonal metric",
     MIXTURE: "`Mixture`, no learning rate (the estimators' default), with its certificate",
 }
@@ -58,8 +58,9 @@ def speed(results: dict[str, Result]) -> str:
     wide = ratio(result, "dense 100,000", MIXTURE, SGD)
     one = ratio(result, "partial_fit", "OnlineClassifier", SGD)
     said = [
-        f"On 50 columns the mixture has two learners with a full matrix. On 200 dense columns, without them, it takes {wide} "
-        f"of scikit-learn's time. A `partial_fit` of one row takes {one} of scikit-learn's (`python benchmarks/speed.py`)."
+        "On 50 columns the mixture has two learners with a full matrix. On 200 dense columns, without them, it takes "
+        f"{wide} of scikit-learn's time. A `partial_fit` of one row takes {one} of scikit-learn's "
+        "(`python benchmarks/speed.py`)."
     ]
     if "auto" in results:
         alone, vw = "Learner, eta0=1", "Vowpal Wabbit from its cache"
@@ -78,19 +79,16 @@ def speed(results: dict[str, Result]) -> str:
         )
     if "reader" in results:
         theirs, ours = results["reader"]["entries"]
-        times_as = figure(theirs["value"] / ours["value"])
-        size = f"{ours['megabytes']:.0f} MB"
         said.append(
-            f"`read_libsvm` is {times_as} times as fast as scikit-learn's reader on {size} (`python benchmarks/reader.py`)."
+            f"`read_libsvm` is {figure(theirs['value'] / ours['value'])} times as fast as scikit-learn's reader on "
+            f"{ours['megabytes']:.0f} MB (`python benchmarks/reader.py`)."
         )
     if "startup" in results:
-        later = {e["contender"] + e["case"]: e["value"] for e in results["startup"]["entries"]}
-        learn, heavy = (
-            shown(later[f"later{c}"], "s") for c in ("steelyard learn on 2 MB", "import sklearn.linear_model, numba")
-        )
+        later = {e["case"]: shown(e["value"], "s") for e in results["startup"]["entries"] if e["contender"] == "later"}
         said.append(
-            f"`steelyard learn` on a file of 2 MB takes {learn}, process start included; importing scikit-learn and Numba "
-            f"alone takes {heavy} there (`python benchmarks/startup.py`)."
+            f"`steelyard learn` on a file of 2 MB takes {later['steelyard learn on 2 MB']}, process start included, after "
+            f"the first time; importing scikit-learn and Numba alone takes {later['import sklearn.linear_model, numba']} "
+            "there (`python benchmarks/startup.py`)."
         )
     return table(["", *cases], rows) + "\n\n" + "\n".join(said)
 

@@ -251,3 +251,15 @@ def test_pictures_are_drawn_where_there_are_results(record, tmp_path):
     paths = figures.draw(results, tmp_path / "new")
     assert {path.stem for path in paths} == set(results) & set(figures.FIGURES)
     assert all(path.read_text().startswith("<?xml") for path in paths)
+
+
+def test_the_guide_has_the_figures_of_the_results(record):
+    import summary
+
+    results = record.read()
+    values = [e["ratio"] for e in results["quality"]["entries"] if e["contender"] == "VW best" and e["counted"]]
+    mean, worst, share = summary.overall(values)
+    assert mean == f"{np.exp(np.mean(np.log(np.maximum(values, 0.01)))):.2f}"
+    assert worst == f"{max(values):.2f}"
+    assert share == f"{np.mean(np.array(values) <= 1.0):.0%}"
+    assert f"| {mean} | {worst} | {share} |" in summary.quality(results)
