@@ -85,10 +85,10 @@ def speed(results: dict[str, Result]) -> str:
         )
     if "startup" in results:
         later = {e["case"]: shown(e["value"], "s") for e in results["startup"]["entries"] if e["contender"] == "later"}
+        ours, heavy = later["steelyard learn on 2 MB"], later["import sklearn.linear_model, numba"]
         said.append(
-            f"`steelyard learn` on a file of 2 MB takes {later['steelyard learn on 2 MB']}, process start included, after "
-            f"the first time; importing scikit-learn and Numba alone takes {later['import sklearn.linear_model, numba']} "
-            "there (`python benchmarks/startup.py`)."
+            f"`steelyard learn` on a file of 2 MB takes {ours}, process start included, after the first time; importing "
+            f"scikit-learn and Numba alone takes {heavy} there (`python benchmarks/startup.py`)."
         )
     return table(["", *cases], rows) + "\n\n" + "\n".join(said)
 
