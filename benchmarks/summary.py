@@ -87,7 +87,7 @@ def speed(results: dict[str, Result]) -> str:
         later = {e["case"]: shown(e["value"], "s") for e in results["startup"]["entries"] if e["contender"] == "later"}
         ours, heavy = later["steelyard learn on 2 MB"], later["import sklearn.linear_model, numba"]
         said.append(
-            f"`steelyard learn` on a file of 2 MB takes {ours}, process start included, after the first time; importing "
+            f"`steelyard learn` on a file of 2 MB takes {ours}, start included, after the first time; importing "
             f"scikit-learn and Numba alone takes {heavy} there (`python benchmarks/startup.py`)."
         )
     return table(["", *cases], rows) + "\n\n" + "\n".join(said)
