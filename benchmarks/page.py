@@ -73,7 +73,14 @@ def usual(results: dict[str, Result]) -> dict[str, str]:
 
 
 def machine(results: dict[str, Result]) -> str:
-    return table(["", "of all results, where nothing else is said"], [list(each) for each in usual(results).items()])
+    """One sentence a kind."""
+    found = usual(results)
+    kinds = {kind: list(next(iter(results.values()))[kind]) if results else [] for kind in ("machine", "versions")}
+    said = {kind: ", ".join(f"{key} {found[key]}" for key in keys) for kind, keys in kinds.items()}
+    return (
+        f"Where nothing else is said, results are of this machine: {said['machine']}; and of these versions: "
+        f"{said['versions']} (kernels: a digest of their sources)."
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------ tables
@@ -88,22 +95,26 @@ def lookup(result: Result) -> dict[tuple[str, str], Result]:
 
 
 def ratios(result: Result) -> str:
-    """A row a contender, a column a case: the ratio to the peer, and the peer's own figure."""
+    """Ratios to the peer, and the peer's own figure: a table for all cases in which the same take part."""
     found, parts = lookup(result), []
-    for peer in distinct(result, "of"):
-        cases = [case for case in distinct(result, "case") if found.get((case, peer), {}).get("of") == peer]
-        names = list(dict.fromkeys(name for case, name in found if case in cases))
-        rows = []
-        for name in names:
-            cells = [found.get((case, name)) for case in cases]
-            rows.append([name, *("" if each is None else cell(each) for each in cells)])
-        parts.append(table([f"ratio to {peer}", *cases], rows))
+    groups: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for case in distinct(result, "case"):
+        names = tuple(name for each, name in found if each == case)
+        groups.setdefault((found[case, names[0]]["of"], names), []).append(case)
+    for (peer, names), cases in groups.items():
+        cells = [[case, *(cell(found[case, name]) for name in names)] for case in cases]
+        if len(cases) > len(names):  # a table is rather long than wide
+            parts.append(table([f"ratio to {peer}", *names], cells))
+        else:
+            columns = [row[1:] for row in cells]
+            rows = [[name, *each] for name, *each in zip(names, *columns, strict=True)]
+            parts.append(table([f"ratio to {peer}", *cases], rows))
     return "\n\n".join(parts)
 
 
 def cell(entry: Result) -> str:
     own = f" ({shown(entry['value'], entry['unit'])})" if entry["contender"] == entry["of"] else ""
-    return figure(entry["ratio"]) + own
+    return (figure(entry["ratio"]) + own).replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def each_case(result: Result) -> str:
@@ -122,9 +133,12 @@ def floor(result: Result) -> str:
     names = [name for name in distinct(result, "contender") if name != "one core reads"]
     rows = []
     for case in (case for case in distinct(result, "case") if case != "memory"):
-        rows.append([case, *(f"{found[case, name]['value'] * 1e9:.2f}" for name in names)])
+        shape = found[case, names[0]]
+        times = (f"{found[case, name]['value'] * 1e9:.2f}" for name in names)
+        rows.append([f"{shape['columns']:,}", str(shape["nonzeros"]), *times])
     speed = f"Memory is read at {bandwidth['value']:.3g} GB/s by one core."
-    return f"Nanoseconds for each non-zero:\n\n{table(['', *names], rows)}\n\n{speed}"
+    head = ["features", "non-zeros a row", *(name.removesuffix(" alone") for name in names)]
+    return f"Nanoseconds for each non-zero:\n\n{table(head, rows)}\n\n{speed}"
 
 
 def growth(result: Result) -> str:
