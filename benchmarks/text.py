@@ -1,6 +1,6 @@
 """Text → model in one pass, against Vowpal Wabbit on the same rows and loss, in one run; whole processes.
 
-    python benchmarks/text.py [ROWS [PART …]]          # 500,000 by default; the full size is 2,000,000
+    python benchmarks/text.py [ROWS] [--parts PART …]          # 500,000 by default; the full size is 2,000,000
 
 The parts, all of them by default:
 
@@ -35,7 +35,7 @@ from steelyard import read_libsvm
 from steelyard.data.opening import open as open_rows
 
 REPEATS = 2
-PARTS = ["vw", "fwumious", "cache", "libsvm", "start", "columns", "reader"]
+PARTS = ("vw", "fwumious", "cache", "libsvm", "start", "columns", "reader")
 READER = "scikit-learn's load_svmlight_file"
 VW = "import sys, vowpalwabbit; vowpalwabbit.Workspace(sys.argv[1]).finish()"
 ONE_RATE = ("--eta0", "0.1", "--metric", "diagonal", "--no-certificate")
@@ -123,7 +123,8 @@ def from_cache(results, text, folder):
     convert = [sys.executable, "-m", "steelyard", "convert", str(text), "--quiet", "--output", str(ours)]
     made = seconds([*convert, "--interactions", "AB", "--bits", "25"], folder)
     seconds(vw(text, f"{VW_FWUMIOUS} --cache_file {theirs} -k"), folder)
-    title = f"The same from a cache ({made:.2f} s to make ours, {ours.stat().st_size / 1e6:.0f} MB)"
+    print(f"\nconvert: {made:.2f} s, {ours.stat().st_size / 1e6:.0f} MB")
+    title = "Fwumious Wabbit's benchmark, from a cache"
     peer = [sys.executable, "-c", VW, f"--quiet --loss_function logistic {VW_FWUMIOUS} --cache_file {theirs}"]
     compare(results, title, peer, with_and_without_rate(ours, "--no-intercept"), folder)
 
@@ -148,7 +149,7 @@ def columns(results, text, folder):
     }
     for name, (peer, command) in readers.items():
         path = folder / name
-        title = f"{name}, {path.stat().st_size / 1e6:.0f} MB"
+        title = f"{name}, a file of columns"
         compare(results, title, [*command, str(path)], with_and_without_rate(path, "--label", "label"), folder, peer)
 
 
@@ -171,10 +172,10 @@ def timed(read, path):
 def main():
     options = parser(__doc__)
     options.add_argument("rows", nargs="?", type=int, default=500_000, metavar="ROWS")
-    options.add_argument("parts", nargs="*", default=PARTS, metavar="PART")
+    options.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, metavar="PART", help="default: all")
     options = options.parse_args()
-    rows, parts = 300 if options.quick else options.rows, options.parts
-    results = Results("text", options)
+    rows = 500 if options.quick else options.rows
+    results, parts = Results("text", options), options.parts
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         text, numbers = folder / "rows.vw", folder / "rows.libsvm"
@@ -197,7 +198,7 @@ def main():
             columns(results, text, folder)
         if "reader" in parts:
             readers(results, numbers, max(1, round((1e5 if options.quick else 1e8) / numbers.stat().st_size)))
-    results.save(keep=True)
+    results.save(keep=set(parts) != set(PARTS))
 
 
 if __name__ == "__main__":

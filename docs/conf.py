@@ -21,9 +21,10 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
-    "commands",  # this one and the next two: _ext
+    "commands",  # this one and the next three: _ext
     "mathml",
     "pictures",
+    "paper_results",
 ]
 exclude_patterns = ["_build", "_templates"]
 templates_path = ["_templates"]
