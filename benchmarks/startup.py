@@ -95,7 +95,7 @@ def main() -> None:
         path = Path(folder) / "data"
         make(path)
         kept = None if options.quick else Path(folder) / "kept"  # quick: kernels that are there already
-        for name, code in {**OURS, **PLAIN, **PEERS}.items():
+        for name, code in {**OURS, **PLAIN, **({} if options.quick else PEERS)}.items():
             data = path.with_name("one") if name == ONE_ROW else path
             ready = code.replace("{path!r}", repr(str(data))).replace("{path}", str(data))
             python = sys.executable if name in PEERS else os.path.abspath(options.python)

@@ -103,17 +103,18 @@ def seconds(command, folder):
     return time.perf_counter() - start
 
 
-def fastest(commands, folder):
+def fastest(commands, folder, repeats):
     """The least time of each; they take turns, so that a noisy moment does not hit one alone."""
     times = {name: [] for name in commands}
-    for _ in range(REPEATS):
+    for _ in range(repeats):
         for name, command in commands.items():
             times[name].append(seconds(command, folder))
     return {name: min(each) for name, each in times.items()}
 
 
 def compare(results, title, peer, ours, folder, name="VW"):
-    results.compare(title, fastest({name: peer, **ours}, folder), name)
+    repeats = 1 if results.options.quick else REPEATS
+    results.compare(title, fastest({name: peer, **ours}, folder, repeats), name)
 
 
 def from_cache(results, text, folder):
