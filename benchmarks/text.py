@@ -125,7 +125,7 @@ def from_cache(results, text, folder):
     seconds(vw(text, f"{VW_FWUMIOUS} --cache_file {theirs} -k"), folder)
     print(f"\nconvert: {made:.2f} s, {ours.stat().st_size / 1e6:.0f} MB")
     title = "Fwumious Wabbit's benchmark, from a cache"
-    peer = [sys.executable, "-c", VW, f"--quiet --loss_function logistic {VW_FWUMIOUS} --cache_file {theirs}"]
+    peer = vw(text, f"{VW_FWUMIOUS} --cache_file {theirs}")  # VW takes the cache where there is one
     compare(results, title, peer, with_and_without_rate(ours, "--no-intercept"), folder)
 
 
