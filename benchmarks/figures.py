@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from steelyard.experiments.plots import COLORS, MARKERS
+from steelyard.experiments.plots import COLORS, MARKERS, NAMES
 
 STYLE: dict[Any, Any] = {
     "font.size": 9.0,
@@ -44,7 +44,11 @@ LOOKS: dict[str, dict[str, Any]] = {
     "River": {"color": RIVER, "marker": "*", "label": "River"},
     "scikit-learn SGD, constant": {"color": SKLEARN, "marker": "v", "label": "scikit-learn, constant"},
     "scikit-learn SGD, invscaling": {"color": SKLEARN, "marker": "v", "ls": "--", "label": "scikit-learn, invscaling"},
-    **{name: {"color": COLORS[name], "marker": MARKERS[name], "label": name} for name in MARKERS if name != "sgd"},
+    **{
+        name: {"color": COLORS[name], "marker": MARKERS[name], "label": NAMES[name]}
+        for name in MARKERS
+        if name != "sgd"
+    },
 }
 LOOKS |= {f"Learner, {name}": LOOKS[name] for name in MARKERS if name != "sgd"}
 DOTS = {
@@ -57,7 +61,7 @@ DOTS = {
     "best linear model": {"color": LIMIT, "marker": "|", "label": "best linear model in hindsight"},
 }
 LOWEST = 0.01  # ratios below are drawn here: the contender diverged
-RATE_SETS = ("a9a", "ijcnn1", "cadata", "cpusmall", "abalone/scaled", "reuters", "breast_cancer", "diabetes")
+RATE_SETS = ("a9a", "ijcnn1", "covtype.libsvm.binary.scale", "cadata", "abalone_scale", "reuters")
 RATE_TOP = 5.0
 
 
@@ -192,14 +196,15 @@ def rates(result: dict[str, Any]) -> Figure:
 
 def text(result: dict[str, Any]) -> Figure:
     """Whole processes from text to a model, as parts of Vowpal Wabbit's time."""
-    those = [entry for entry in result["entries"] if "ratio" in entry and entry["contender"] != entry["of"]][::-1]
+    those = [entry for entry in result["entries"] if entry["of"] == "VW" != entry["contender"]][::-1]
     figure = Figure(figsize=(7.6, 1.2 + 0.34 * len(those)), layout="constrained")
     ax = figure.subplots()
     colors = [OURS if "no rate" in entry["contender"] else COLORS["iwa"] for entry in those]
     ax.barh(range(len(those)), [entry["ratio"] for entry in those], color=colors, height=0.6)
-    ax.axvline(1.0, color=VW, lw=1.8)
+    ax.axvline(1.0, color=VW, lw=1.8, label="Vowpal Wabbit")
     ax.set_yticks(range(len(those)), [f"{entry['case']}: {entry['contender']}" for entry in those], fontsize=7.5)
-    ax.set(xlabel="time as a part of the peer's", ylabel="input: learner")
+    ax.set(xlabel="time as a part of Vowpal Wabbit's", ylabel="input: learner")
+    ax.legend(fontsize=8)
     ax.set_title("From text to a model, whole processes")
     return figure
 

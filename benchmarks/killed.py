@@ -1,6 +1,6 @@
 """Kill `steelyard learn --checkpoint` at random moments, and see that the same command ends in the same model.
 
-    python benchmarks/killed.py [TIMES]       # 50 by default, for each of the signals below
+    python benchmarks/killed.py [TIMES] [SIGNAL …]       # 50 times each of SIGKILL SIGINT SIGTERM by default
 
 A run without checkpoints is what is compared with, byte by byte. Each trial starts from nothing, is stopped at a moment
 that is drawn from the time that a whole run takes, and is then run to its end. At last one run is stopped again and
@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 ROWS = 60_000
-SIGNALS = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM)
+SIGNALS = ("SIGKILL", "SIGINT", "SIGTERM")
 WAYS = {"a pass as rows stand": ["--no-shuffle"], "two shuffled passes": ["--passes", "2"]}
 
 
@@ -71,6 +71,7 @@ def again_and_again(folder, data, options, plain, whole, draw):
 
 def main():
     times = int(sys.argv[1]) if len(sys.argv) > 1 else 50
+    signals = [signal.Signals[name] for name in sys.argv[2:] or SIGNALS]
     draw, failed = random.Random(0), 0
     with tempfile.TemporaryDirectory() as place:
         data, folder = Path(place, "rows.vw"), Path(place, "kept")
@@ -84,7 +85,7 @@ def main():
             whole = time.monotonic() - start
             for path in folder.iterdir():
                 path.unlink()
-            for kind in SIGNALS:
+            for kind in signals:
                 found = [trial(folder, data, options, plain, whole, kind, draw) for _ in range(times)]
                 stopped, kept, same = (sum(each) for each in zip(*found, strict=True))
                 failed += times - same

@@ -13,6 +13,8 @@ import subprocess
 import sys
 import threading
 
+from record import Results, parser
+
 SHORT = 40
 FORMATS = ("vw", "libsvm", "csv", "json")
 
@@ -61,13 +63,16 @@ def peak(kind, megabytes, *options):
 
 
 def main():
-    long = int(sys.argv[1]) if len(sys.argv) > 1 else 4000
+    options = parser(__doc__)
+    options.add_argument("megabytes", nargs="?", type=int, default=4000, metavar="MEGABYTES")
+    options = options.parse_args()
+    smallest, long = (1, 2) if options.quick else (SHORT, options.megabytes)
+    results = Results("memory", options)
     for kind in FORMATS:
         size = long if kind in FORMATS[:2] else min(long, 1000)  # the others are read more slowly
-        short, most = peak(kind, SHORT), peak(kind, size)
-        print(
-            f"{kind:8s} {SHORT} MB: {short:6.1f} MB    {size} MB: {most:6.1f} MB    {most - short:+.1f} MB", flush=True
-        )
+        peaks = {f"{each:,} MB of text": peak(kind, each) for each in (smallest, size)}
+        results.compare(kind, peaks, next(iter(peaks)), unit="MB")
+    results.save()
 
 
 if __name__ == "__main__":

@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from record import Results, parser
 
 from steelyard import Learner, Mixture
 
-BITS, SEEN, ROWS = 24, 100_000, 5_000
+BITS, SEEN = 24, 100_000
 
 
 def best_time(call: Callable[[], Any]) -> float:
@@ -32,14 +33,15 @@ def best_time(call: Callable[[], Any]) -> float:
 
 
 def main() -> None:
+    options = parser(__doc__).parse_args()
+    bits = 16 if options.quick else BITS
+    seen = 1000 if options.quick else SEEN
+    rows, results = seen // 20, Results("modelsize", options)
     rng = np.random.default_rng(0)
-    indices = rng.choice(2**BITS, SEEN, replace=False).astype(np.int64)
-    X = sp.csr_matrix((np.ones(SEEN), indices, np.arange(0, SEEN + 1, SEEN // ROWS)), shape=(ROWS, 2**BITS))
+    indices = rng.choice(2**bits, seen, replace=False).astype(np.int64)
+    X = sp.csr_matrix((np.ones(seen), indices, np.arange(0, seen + 1, 20)), shape=(rows, 2**bits))
     X.sort_indices()
-    y = rng.choice([-1.0, 1.0], ROWS)
-    print(
-        f"{'':10s} {'file':>10s} {'dense table':>12s} {'save':>8s} {'load':>8s} {'np.load':>8s} {'load / np.load':>15s}"
-    )
+    y = rng.choice([-1.0, 1.0], rows)
     with tempfile.TemporaryDirectory() as folder:
         path, dense = Path(folder, "m"), Path(folder, "dense.npy")
         for learner in (Learner("logistic"), Mixture("logistic")):
@@ -48,11 +50,12 @@ def main() -> None:
             loading = best_time(lambda: Learner.load(path))
             np.save(dense, learner.state.table)
             reading = best_time(lambda: np.load(dense))
-            sizes = f"{os.path.getsize(path) / 1e6:7.2f} MB {os.path.getsize(dense) / 1e6:9.1f} MB"
-            print(
-                f"{type(learner).__name__:10s} {sizes} {saving:6.3f} s {loading:6.3f} s {reading:6.3f} s "
-                f"{loading / reading:15.3f}"
-            )
+            name = f"{type(learner).__name__}, 2^{bits} features, {seen:,} seen"
+            times = {"np.load of the dense table": reading, "load": loading, "save": saving}
+            results.compare(f"{name}: time", times, "np.load of the dense table")
+            sizes = {"dense table": os.path.getsize(dense) / 1e6, "model file": os.path.getsize(path) / 1e6}
+            results.compare(f"{name}: size", sizes, "dense table", unit="MB")
+    results.save()
 
 
 if __name__ == "__main__":

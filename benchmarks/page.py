@@ -1,10 +1,11 @@
 """docs/benchmarks.md out of benchmarks/results: its tables are written by this script, and never by hand.
 
-    python benchmarks/page.py             # writes the tables between the page's marks
+    python benchmarks/page.py             # writes the tables between the marks of the page, and of two of the guide
     python benchmarks/page.py --pictures docs/generated/benchmarks
 
-What stands between ``<!-- NAME -->`` and ``<!-- end -->`` comes from the block of that name, and everything else of
-the page, which has no figures, stays as it is. The build of the site draws the pictures (docs/_ext/pictures.py).
+What stands between ``<!-- NAME -->`` and ``<!-- end -->`` comes from the block of that name, and everything else
+stays as it is; on the page of benchmarks nothing else has figures. The build of the site draws the pictures
+(docs/_ext/pictures.py).
 """
 
 from __future__ import annotations
@@ -12,19 +13,22 @@ from __future__ import annotations
 import argparse
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import summary
 from record import read, shown
+from summary import figure, overall, table
 
 from steelyard.data.files import atomic_write
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "benchmarks.md"
+PAGES = (PAGE, ROOT / "docs" / "guide" / "speed.md", ROOT / "docs" / "guide" / "no-learning-rate.md")
 PICTURES = ROOT / "docs" / "generated" / "benchmarks"
 MARK = re.compile(r"<!-- (\w+) -->\n.*?<!-- end -->", re.DOTALL)
-FLOOR = 0.01  # a smaller ratio says that the peer diverged
+GUIDE = {"guide_speed": ("speed", summary.speed), "guide_quality": ("quality", summary.quality)}
 Result = dict[str, Any]
 
 
@@ -36,6 +40,9 @@ def fill(text: str, results: dict[str, Result]) -> str:
 def block(name: str, results: dict[str, Result]) -> str:
     if name == "machine":
         return machine(results)
+    if name in GUIDE:
+        needed, write = GUIDE[name]
+        return write(results) if needed in results else f"*Not measured yet: `python benchmarks/{needed}.py`.*"
     if name not in results:
         return f"*Not measured yet: `python benchmarks/{name}.py`.*"
     result = results[name]
@@ -66,23 +73,17 @@ def usual(results: dict[str, Result]) -> dict[str, str]:
 
 
 def machine(results: dict[str, Result]) -> str:
-    return table(["", "of all results, where nothing else is said"], usual(results).items())
+    """One sentence a kind."""
+    found = usual(results)
+    kinds = {kind: list(next(iter(results.values()))[kind]) if results else [] for kind in ("machine", "versions")}
+    said = {kind: ", ".join(f"{key} {found[key]}" for key in keys) for kind, keys in kinds.items()}
+    return (
+        f"Where nothing else is said, results are of this machine: {said['machine']}; and of these versions: "
+        f"{said['versions']} (kernels: a digest of their sources)."
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------ tables
-
-
-def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    head = list(head)
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
-    return "\n".join(f"| {' | '.join(row)} |" for row in lines)
-
-
-def figure(value: float | None) -> str:
-    """A ratio for people: two digits after the point, or two digits."""
-    if value is None:
-        return "–"
-    return f"{value:.2g}" if value < 0.1 else f"{value:.2f}" if value < 10 else f"{value:.0f}"
 
 
 def distinct(result: Result, key: str) -> list[str]:
@@ -94,22 +95,26 @@ def lookup(result: Result) -> dict[tuple[str, str], Result]:
 
 
 def ratios(result: Result) -> str:
-    """A row a contender, a column a case: the ratio to the peer, and the peer's own figure."""
+    """Ratios to the peer, and the peer's own figure: a table for all cases in which the same take part."""
     found, parts = lookup(result), []
-    for peer in distinct(result, "of"):
-        cases = [case for case in distinct(result, "case") if found.get((case, peer), {}).get("of") == peer]
-        names = list(dict.fromkeys(name for case, name in found if case in cases))
-        rows = []
-        for name in names:
-            cells = [found.get((case, name)) for case in cases]
-            rows.append([name, *("" if each is None else cell(each) for each in cells)])
-        parts.append(table([f"ratio to {peer}", *cases], rows))
+    groups: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for case in distinct(result, "case"):
+        names = tuple(name for each, name in found if each == case)
+        groups.setdefault((found[case, names[0]]["of"], names), []).append(case)
+    for (peer, names), cases in groups.items():
+        cells = [[case, *(cell(found[case, name]) for name in names)] for case in cases]
+        if len(cases) > len(names):  # a table is rather long than wide
+            parts.append(table([f"ratio to {peer}", *names], cells))
+        else:
+            columns = [row[1:] for row in cells]
+            rows = [[name, *each] for name, *each in zip(names, *columns, strict=True)]
+            parts.append(table([f"ratio to {peer}", *cases], rows))
     return "\n\n".join(parts)
 
 
 def cell(entry: Result) -> str:
     own = f" ({shown(entry['value'], entry['unit'])})" if entry["contender"] == entry["of"] else ""
-    return figure(entry["ratio"]) + own
+    return (figure(entry["ratio"]) + own).replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def each_case(result: Result) -> str:
@@ -128,9 +133,12 @@ def floor(result: Result) -> str:
     names = [name for name in distinct(result, "contender") if name != "one core reads"]
     rows = []
     for case in (case for case in distinct(result, "case") if case != "memory"):
-        rows.append([case, *(f"{found[case, name]['value'] * 1e9:.2f}" for name in names)])
+        shape = found[case, names[0]]
+        times = (f"{found[case, name]['value'] * 1e9:.2f}" for name in names)
+        rows.append([f"{shape['columns']:,}", str(shape["nonzeros"]), *times])
     speed = f"Memory is read at {bandwidth['value']:.3g} GB/s by one core."
-    return f"Nanoseconds for each non-zero:\n\n{table(['', *names], rows)}\n\n{speed}"
+    head = ["features", "non-zeros a row", *(name.removesuffix(" alone") for name in names)]
+    return f"Nanoseconds for each non-zero:\n\n{table(head, rows)}\n\n{speed}"
 
 
 def growth(result: Result) -> str:
@@ -141,6 +149,14 @@ def growth(result: Result) -> str:
     return table(["", "slope", "one pass"], rows)
 
 
+def memory(result: Result) -> str:
+    rows = []
+    for kind in distinct(result, "case"):
+        short, long = (entry for entry in result["entries"] if entry["case"] == kind)
+        rows.append([kind, *(f"{each['value']:.0f} MB ({each['contender']})" for each in (short, long))])
+    return table(["format", "short stream", "long stream"], rows)
+
+
 def quality(result: Result) -> str:
     """Over all sets: the geometric mean of our loss over theirs, the worst, and how often ours is no larger."""
     rows = []
@@ -148,9 +164,7 @@ def quality(result: Result) -> str:
         those = [each for each in result["entries"] if each["contender"] == name and each.get("counted")]
         values = [each["ratio"] if each["ratio"] is not None else 0.0 for each in those]
         if values:
-            mean = math.exp(sum(math.log(max(value, FLOOR)) for value in values) / len(values))
-            better = sum(value <= 1.0 for value in values) / len(values)
-            rows.append([name, f"{mean:.2f}", f"{max(values):.2f}", f"{better:.0%}", str(len(values))])
+            rows.append([name, *overall(values), str(len(values))])
     shape = [entry for entry in result["entries"] if "rows" in entry and entry["contender"] == "steelyard"]
     sets = ", ".join(f"{each['case']} ({each['rows']:,} × {each['columns']:,})" for each in shape)
     head = ["compared with", "geometric mean", "worst", "no worse on", "sets"]
@@ -207,8 +221,11 @@ def shards(result: Result) -> str:
 
 
 BLOCKS: dict[str, Callable[[Result], str]] = {
-    **dict.fromkeys(("speed", "auto", "shuffle", "bank", "reader", "events", "text", "workers", "penalties"), ratios),
-    **dict.fromkeys(("startup", "memory", "drift", "repeated"), each_case),
+    **dict.fromkeys(
+        ("speed", "auto", "shuffle", "bank", "reader", "events", "text", "workers", "ways", "modelsize"), ratios
+    ),
+    **dict.fromkeys(("startup", "drift", "repeated"), each_case),
+    "memory": memory,
     "floor": floor,
     "growth": growth,
     "quality": quality,
@@ -232,9 +249,10 @@ def main() -> None:
     parser.add_argument("--pictures", type=Path, metavar="FOLDER", help="draw the pictures there too")
     options = parser.parse_args()
     results = read()
-    text = fill(PAGE.read_text(encoding="utf-8"), results)
-    with atomic_write(PAGE) as file:
-        file.write(text.encode())
+    for page in PAGES:
+        text = fill(page.read_text(encoding="utf-8"), results)
+        with atomic_write(page) as file:
+            file.write(text.encode())
     if options.pictures:
         from figures import draw
 

@@ -279,7 +279,7 @@ def main():
     options.add_argument("--output", type=Path, default=Path("quality"), help="folder of quality.csv and quality.md")
     options = options.parse_args()
     if options.quick:
-        options.rows, options.river_rows, options.repeats, options.jobs = 200, 50, 2, 1
+        options.rows, options.river_rows, options.repeats, options.jobs = 100, 20, 2, 1
         options.rates, options.sets = options.rates[::4], options.sets or ["breast_cancer", "diabetes"]
     sets = variants(options.data, options.skip, options.sets)
     if not sets:

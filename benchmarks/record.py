@@ -68,7 +68,7 @@ class Results:
         path = folder / f"{self.name}.json"
         content = {
             "name": self.name,
-            "command": command(self.name, sys.argv[1:], DROPPED + (("--sets",) if keep else ())),
+            "command": command(self.name, sys.argv[1:], DROPPED + (("--sets", "--only") if keep else ())),
             "date": date.today().isoformat(),
             "quick": self.options.quick,
             "machine": machine(),
@@ -156,7 +156,11 @@ def machine() -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """Ours, Python's, those of peers, and a digest of the sources of our kernels."""
-    found = {"steelyard": steelyard.__version__, "kernels": source_digest()[:12], "Python": platform.python_version()}
+    found = {
+        "steelyard": steelyard.__version__,
+        "kernels": (source_digest() or "unknown")[:12],
+        "Python": platform.python_version(),
+    }
     for package in PACKAGES:
         try:
             found[package] = importlib.metadata.version(package)

@@ -9,7 +9,6 @@ lines take a minute. The objects are those that this installation uses: of its w
 
 from __future__ import annotations
 
-import argparse
 import os
 import warnings
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from record import Results, parser
 from speed import dense_data, fastest, sparse_data
 
 from steelyard import Learner, Mixture, OnlineClassifier
@@ -81,20 +81,19 @@ def cases(scale: int) -> dict[str, tuple[Callable[[], Any], int, int]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
-    parser.add_argument("--only", default="", metavar="TEXT", help="cases whose names have this in them")
-    options = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--only", default="", metavar="TEXT", help="cases whose names have this in them")
+    options = options.parse_args()
+    results = Results("ways", options)
     warnings.simplefilter("ignore")
     target = next((t.name for t in usable_targets() if (objects.PACKAGED / t.name).is_dir()), "this processor")
-    print(f"objects for {target}\n")
-    print(f"{'':42s}{'objects':>14s}{'once more':>11s}{'Numba':>8s}")
-    for name, (work, units, repeats) in cases(10 if options.quick else 1).items():
+    print(f"objects for {target}")
+    for name, (work, units, repeats) in cases(200 if options.quick else 1).items():
         if options.only not in name:
             continue
         times = fastest({way: by_way(way, work) for way in WAYS}, repeats)
-        first, again, numba = times.values()
-        print(f"{name:42s}{first / units * 1e9:11.2f} ns{again / first:11.3f}{numba / first:8.3f}", flush=True)
+        results.compare(name, {way: taken / units for way, taken in times.items()}, WAYS[0])
+    results.save(keep=True)
 
 
 if __name__ == "__main__":

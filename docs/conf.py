@@ -21,9 +21,10 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
-    "commands",  # this one and the next two: _ext
+    "commands",  # this one and the next three: _ext
     "mathml",
     "pictures",
+    "paper_results",
 ]
 exclude_patterns = ["_build", "_templates", "**sg_execution_times*"]  # the last: they fetch scripts from the network
 templates_path = ["_templates"]

@@ -6,6 +6,7 @@ import compileall
 import ctypes
 import inspect
 import os
+import runpy
 import shutil
 import signal
 import stat
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 from pathlib import Path
 
 import numpy as np
@@ -80,7 +82,7 @@ def test_what_cannot_be_loaded_runs_through_numba(tmp_path):
     expected = run(STEP)[0]
     for change in (
         "import llvmlite.binding; del llvmlite.binding.ObjectFileRef\n",
-        "from steelyard.compiled import door; door._can_load = lambda: False\n",
+        "from steelyard.compiled import door; door.can_load = lambda: False\n",
         "from steelyard.compiled import objects; objects.KNOWN = frozenset()\n",
         "from llvmlite import binding; binding.address_of_symbol = lambda name: None\n",
     ):
@@ -442,7 +444,7 @@ def test_without_a_home_folder_it_works(tmp_path):
     code = "import pathlib\ndef none(): raise RuntimeError('no home')\npathlib.Path.home = none\n" + STEP + REPORT
     out, err = run(code, STEELYARD_CACHE="", XDG_CACHE_HOME="")
     assert out.split()[1:] == ["evaluate", "hand_over", "step-logistic"]
-    assert "no folder for compiled kernels (no home)" in err
+    assert "compiled kernels cannot be kept (no home)" in err
 
 
 def test_links_are_not_followed(cache, tmp_path):
@@ -575,6 +577,7 @@ def test_a_target_is_used_where_the_processor_has_all_of_it(monkeypatch):
 def test_everything_can_be_compiled_beforehand(tmp_path, monkeypatch, capsys):
     """A few functions stand for all of them."""
     monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path))
+    monkeypatch.setattr(objects, "PACKAGED", tmp_path / "none")
     monkeypatch.setattr(everything, "every_name", lambda: ["step-logistic", "evaluate", "hand_over"])
     assert cli.main(["compile", "--jobs", "2"]) == 0
     captured = capsys.readouterr()
@@ -582,7 +585,7 @@ def test_everything_can_be_compiled_beforehand(tmp_path, monkeypatch, capsys):
     assert sorted(line.split()[0] for line in captured.err.splitlines()) == ["1/3", "2/3", "3/3"]
     assert run(STEP + REPORT, STEELYARD_CACHE=str(tmp_path))[0].split()[1:] == []
     assert cli.main(["compile"]) == 0
-    assert capsys.readouterr().out.startswith("nothing was left to compile")
+    assert capsys.readouterr().out.startswith("nothing to compile")
     assert cli.main(["compile", "--jobs", "0"]) == 2
     assert cli.main(["compile", "--target", "x86-64-v3"]) == 2
     assert cli.main(["compile", "--output", str(tmp_path / "out"), "--target", "6502"]) == 2
@@ -661,6 +664,13 @@ def test_numba_without_optimization_still_runs(tmp_path):
     code = "import steelyard; steelyard.Learner('logistic').learn([[1.0]], [1.0])"
     environment = {**os.environ, "STEELYARD_CACHE": str(tmp_path), "NUMBA_OPT": "0"}
     subprocess.run([sys.executable, "-c", code], check=True, env=environment, capture_output=True)
+
+
+@pytest.mark.parametrize("way", ["objects", "numba"])
+def test_numba_that_may_not_compile_is_named(tmp_path, way):
+    process = start(STEP, STEELYARD_CACHE=str(tmp_path), STEELYARD_KERNELS=way, NUMBA_DISABLE_JIT="1")
+    assert "ValueError: NUMBA_DISABLE_JIT is set, and a kernel must be compiled" in process.communicate()[1]
+    assert process.returncode == 1
 
 
 def test_an_array_that_says_otherwise_of_itself():
@@ -776,3 +786,170 @@ def test_a_fork_while_a_users_own_function_compiles(tmp_path):
         timeout=120,
     )
     assert done.stdout == "7\n", done.stderr
+
+
+# ------------------------------------------------------------------------------------------- a run that is stopped
+
+KILLED = """
+import os, signal
+from steelyard.compiled import folder
+def end(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+class Half:
+    def __init__(self, file):
+        self.file = file
+    def __enter__(self):
+        return self
+    def __exit__(self, *_):
+        self.file.close()
+    def write(self, content):
+        self.file.write(content[: len(content) // 2])
+        self.file.flush()
+        end()
+"""
+MOMENTS = {
+    "compiling": "from steelyard.compiled import door; door.build = end\n",
+    "writing": "folder.open = lambda number, mode: Half(open(number, mode)) if mode == 'wb' else open(number, mode)\n"
+    "folder.locked = lambda *_: __import__('contextlib').nullcontext(True)\n",
+    "renaming": "os.replace = end\n",
+    "kept": "done = os.replace\ndef after(*a, **k):\n    done(*a, **k)\n    end()\nos.replace = after\n",
+}
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs a signal that cannot be caught")
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_kill_at_any_moment_leaves_whole_objects_or_none(tmp_path, moment):
+    process = start(KILLED + MOMENTS[moment] + STEP, STEELYARD_CACHE=str(tmp_path))
+    assert process.communicate()[0] == ""
+    assert process.returncode == -signal.SIGKILL
+    assert len(list(tmp_path.rglob("*.tmp"))) == (moment in ("writing", "renaming"))
+    expected = ["evaluate", "hand_over", "step-logistic"][: 2 if moment == "kept" else 3]
+    first = run(STEP + REPORT, STEELYARD_CACHE=str(tmp_path))[0].split()
+    assert len(first[1:]) == len(expected)
+    assert run(STEP + REPORT, STEELYARD_CACHE=str(tmp_path))[0].split() == first[:1]
+
+
+@pytest.mark.skipif(not machine.usable_targets(), reason="wheels for such machines carry no objects")
+def test_objects_for_a_wheel_are_made_once_and_only_what_is_wrong_is_made_again(tmp_path, monkeypatch):
+    names = ["evaluate", "hand_over"]
+    monkeypatch.setattr(everything, "every_name", lambda: names)
+    monkeypatch.setattr(objects, "every_name", lambda: names)
+    target = machine.usable_targets()[-1]
+    made = []
+
+    def compile_for():
+        made.clear()
+        return everything.compile_for(target, tmp_path, 1, lambda name, *_: made.append(name))
+
+    assert compile_for() == 2
+    assert compile_for() == 0
+    file = tmp_path / target.name / "evaluate.object"
+    content = file.read_bytes()
+    for wrong in (content[:-1], content.replace(b'"sources": "', b'"sources": "f', 1), b""):
+        file.write_bytes(wrong)
+        assert objects.missing(tmp_path, target) == ["evaluate"]
+        assert compile_for() == 1
+        assert made == ["evaluate"]
+    names.remove("evaluate")
+    assert compile_for() == 0
+    assert not file.exists()
+
+
+# ------------------------------------------------------------------------------------------------ wheels, and builds
+
+
+class Hook:
+    """The little that ``hatch_build`` needs of Hatchling, which is there only while something is built."""
+
+    def __init__(self, root):
+        self.root, self.app, self.said = root, self, []
+
+    def display_warning(self, text):
+        self.said.append(text)
+
+
+@pytest.fixture
+def built(tmp_path, monkeypatch):
+    """What the hook of the build adds to a wheel from the objects in a folder, and what it says."""
+    interface = types.ModuleType("interface")
+    interface.BuildHookInterface = Hook
+    monkeypatch.setitem(sys.modules, "hatchling.builders.hooks.plugin.interface", interface)
+    for name in ("hatchling", "hatchling.builders", "hatchling.builders.hooks", "hatchling.builders.hooks.plugin"):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    hook_class = runpy.run_path(str(TESTS.parent / "hatch_build.py"))["CustomBuildHook"]
+
+    def build():
+        hook = hook_class(str(tmp_path))
+        data = {"force_include": {}}
+        hook.initialize("standard", data)
+        hook.finalize("standard", data, "")
+        return data, hook.said
+
+    return build
+
+
+@pytest.mark.skipif(not machine.usable_targets(), reason="wheels for such machines carry no objects")
+def test_a_wheel_has_all_objects_or_none(built, tmp_path, monkeypatch):
+    monkeypatch.setattr(everything, "every_name", lambda: ["evaluate", "hand_over"])
+    monkeypatch.setattr(objects, "every_name", lambda: ["evaluate", "hand_over"])
+    data, said = built()
+    assert "tag" not in data
+    assert said == []
+    monkeypatch.setenv("STEELYARD_OBJECTS", "required")
+    with pytest.raises(RuntimeError, match="there are no compiled kernels: run `make wheel`"):
+        built()
+    target = machine.usable_targets()[-1]
+    place = tmp_path / "src" / "steelyard" / "compiled" / "objects"
+    everything.compile_for(target, place, 1, lambda *_: None)
+    data, said = built()
+    assert data["tag"].startswith("py3-none-")
+    assert f"steelyard/compiled/objects/{target.name}" in data["force_include"].values()
+    (place / target.name / "evaluate.object").unlink()
+    with pytest.raises(RuntimeError, match=r"1 compiled kernels are missing, .*\(evaluate for one\)"):
+        built()
+    monkeypatch.delenv("STEELYARD_OBJECTS")
+    data, said = built()
+    assert "tag" not in data
+    assert "built without any" in said[0]
+
+
+def test_systems_whose_objects_cannot_be_read_get_none(monkeypatch, capsys, tmp_path):
+    for system in ("darwin", "win32"):
+        monkeypatch.setattr(machine.sys, "platform", system)
+        assert machine.wheel_targets() == machine.usable_targets() == []
+        assert not door.can_load()
+        assert cli.main(["compile", "--output", str(tmp_path)]) == 2
+        assert "carry no compiled kernels" in capsys.readouterr().err
+
+
+def test_what_the_package_brings_is_not_compiled_again(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path))
+    monkeypatch.setattr(objects, "find", lambda name: b"code")
+    assert cli.main(["compile"]) == 0
+    assert "everything came with the package" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files to another user")
+@pytest.mark.parametrize("place", ["file", "folder", "kernels"])
+def test_what_belongs_to_another_user_is_not_used(cache, place):
+    path = {"file": cache / objects.file_name("step-squared"), "folder": cache, "kernels": cache.parent}[place]
+    os.chown(path, 65534, -1)
+    if place != "kernels":
+        assert objects.find("step-squared") is None
+    if place != "file":
+        with pytest.raises(folder.Unsafe, match="belongs to another user"):
+            folder.make(cache)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs limits on files")
+def test_a_full_disk_is_said_and_nothing_half_is_kept(tmp_path):
+    code = (
+        "import resource, signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+    )
+    out, err = run(code + STEP + REPORT, STEELYARD_CACHE=str(tmp_path), PYTHONDONTWRITEBYTECODE="1")
+    assert out.split()[1:] == ["evaluate", "hand_over", "step-logistic"]
+    assert err.count("RuntimeWarning: compiled kernels cannot be kept") == 1
+    assert [path.suffix for path in tmp_path.rglob("*") if path.is_file() and path.stat().st_size] == []
+    assert not list(tmp_path.rglob("*.tmp"))

@@ -41,6 +41,8 @@ ESTIMATORS = [
     OnlineRegressor(update="linearized", eta0=0.5),
     OnlineClassifier(metric="full", eta0=1.0),
     OnlineRegressor(metric="full", eta0=1.0),
+    OnlineClassifier(early_stopping=True, passes=5),
+    OnlineRegressor(early_stopping=True, passes=5, eta0=1.0),
 ]
 
 

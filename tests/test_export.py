@@ -229,6 +229,25 @@ def test_notes_made_to_do_harm_are_refused(tmp_path, wrong):
         steelyard.load(tmp_path / "m")
 
 
+def test_a_bit_that_flips_in_an_estimators_file_is_found(tmp_path):
+    model, X, _ = classifier(labels="str")
+    path = tmp_path / "m"
+    model.save(path)
+    whole, refused = path.read_bytes(), 0
+    rng = np.random.default_rng(0)
+    for at in rng.integers(len(whole), size=1500).tolist():
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << int(rng.integers(8))]) + whole[at + 1 :])
+        try:
+            other = steelyard.load(path)
+        except ValueError as error:
+            named = str(path) in str(error)
+            refused += 1
+        else:
+            named = other.get_params() == model.get_params() and (other.predict(X) == model.predict(X)).all()
+        assert named
+    assert refused > 1000
+
+
 def test_estimators_of_earlier_formats_still_load():
     """From format 5 on, files say what estimator they were saved from."""
     models = Path(__file__).parent / "models"

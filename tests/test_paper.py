@@ -17,6 +17,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,8 +26,9 @@ import naive
 import steelyard
 from steelyard import cli
 from steelyard.data import datasets
-from steelyard.experiments import paper, report
-from steelyard.experiments.claims import SENTENCES, check, distance, good_rates, sensitivity, width
+from steelyard.experiments import paper, pictures, plots, report, sets
+from steelyard.experiments.claims import NOT_MEASURED, SENTENCES, check
+from steelyard.experiments.curves import changes, distance, good_rates, rates_below, sensitivity, width
 from steelyard.experiments.sweep import SweepResult
 from steelyard.regularizers import SCHEDULES
 from steelyard.updates import UPDATES
@@ -115,7 +117,7 @@ def test_losses_near_the_largest_number_have_an_infinite_error_and_are_drawn():
     losses = np.array([[[0.5, 0.6], [1e200, 3e200]], [[0.5, 0.6], [0.7, 0.8]]])
     result = SweepResult(losses, ("linearized", "iwa"), np.array([1.0, 1e3]), "squared", "power", 0)
     assert result.standard_error[0].tolist() == [pytest.approx(0.05), np.inf]
-    assert "linearized: 2e+200 at 1000" in [text.get_text() for text in result.plot().texts]
+    assert "linearized: 2e+200 at η₀ = 1000" in [text.get_text() for text in result.plot().texts]
 
 
 def test_wrong_sweeps_are_refused(small):
@@ -145,6 +147,11 @@ def test_claim_measures():
     assert distance(result, "iwa", "linearized") == pytest.approx(0.02 / 0.52)  # over the last three rates
     assert distance(result, "linearized", "iwa") == pytest.approx(0.02 / 0.54)
     assert distance(result, "iwa", "iwa") == 0.0
+    assert changes(result, "iwa", "linearized") == 100.0
+    assert changes(result, "linearized", "iwa") is None
+    assert rates_below(result, "iwa", 0.55) == (1.0, 10.0)
+    assert rates_below(result, "linearized", 2.0) == (0.1, 10.0)
+    assert rates_below(result, "iwa", 0.5) is None
 
 
 # ------------------------------------------------------------------------------------------- data sets
@@ -156,7 +163,7 @@ def test_embedded_sets(name):
     assert task == datasets.EMBEDDED[name]
     assert X.shape[0] == y.size > 100
     assert (set(y) == {-1.0, 1.0}) == (task == "classification")
-    X, y = paper.normalise(task, X, y)
+    X, y = sets.normalise(task, X, y)
     np.testing.assert_allclose(np.linalg.norm(X, axis=1), 1.0)
 
 
@@ -165,11 +172,11 @@ def test_normalising_sparse_and_dense_data():
 
     rng = np.random.default_rng(0)
     X = sp.random(50, 20, density=0.1, random_state=rng, format="csr")
-    Z, _ = paper.normalise("classification", X, np.ones(50))
+    Z, _ = sets.normalise("classification", X, np.ones(50))
     assert sp.issparse(Z)
     norms = np.sqrt(np.asarray(Z.multiply(Z).sum(axis=1)).ravel())
     np.testing.assert_allclose(norms[np.diff(X.indptr) > 0], 1.0)
-    dense, y = paper.normalise(
+    dense, y = sets.normalise(
         "regression", np.column_stack([rng.normal(size=(50, 3)), np.ones(50)]), rng.normal(size=50) + 9
     )
     assert (dense[:, 3] == 0.0).all()  # a constant column says nothing
@@ -276,8 +283,8 @@ def page(tmp_path_factory):
 
 
 def test_the_output_folder(page):
-    expected = {"results.csv", "readings.csv", "claims.json", "index.html", "shuffles"}
-    expected |= {f"figure{i}.{kind}" for i in range(1, 6) for kind in ("png", "svg", "pdf")}
+    expected = {"results.csv", "readings.csv", "claims.json", "run.json", "index.html", "shuffles"}
+    expected |= {f"figure{i}.{kind}" for i in range(1, 8) for kind in ("png", "svg", "pdf")}
     assert {path.name for path in page.iterdir()} == expected
     with open(page / "results.csv") as file:
         rows = list(csv.DictReader(file))
@@ -286,9 +293,9 @@ def test_the_output_folder(page):
     claims = json.loads((page / "claims.json").read_text())
     assert [claim["quote"] for claim in claims] == [sentence.quote for sentence in SENTENCES]
     for claim in claims:
-        sets = {"iris_petal", "wine_first"} if "abstract" in claim["source"] else None
-        sets = sets or ({"iris_petal"} if "squared" in claim["source"] else {"wine_first"})
-        assert set(claim["sets"]) == sets  # no loss that the sentence does not speak of
+        names = {"iris_petal", "wine_first"} if "abstract" in claim["place"] else None
+        names = names or ({"iris_petal"} if "squared" in claim["place"] else {"wine_first"})
+        assert set(claim["sets"]) == names  # no loss that the sentence does not speak of
         assert set(claim["held_by_schedule"]) == set(SCHEDULES)
         assert claim["held_by_schedule"]["gap"] == [name for name, finding in claim["sets"].items() if finding["holds"]]
         for finding in claim["sets"].values():
@@ -302,18 +309,133 @@ def test_the_output_folder(page):
 
 def test_the_page_stands_alone(page):
     text = (page / "index.html").read_text()
-    assert text.count("<figure") == 5
-    assert not re.findall(r'(?:src|href)="(?!data:)', text)
-    assert "every λ_t here is a reading of it" in text
-    assert "Normalisation" in text
+    assert re.findall(r"<b>Figure (\d)", text) == list("1234567")
+    assert re.findall(r"<b>Table (\d)", text) == list("12345")
+    places = set(re.findall(r'id="([^"]+)"', text))
+    for link in re.findall(r'(?:src|href)="(?!data:)([^"]*)"', text):  # files beside it, and places on it
+        assert link[1:] in places if link.startswith("#") else (page / link).is_file()
+    assert not re.search(r"<script|<link(?! rel=\"icon\" href=\"data:,\")|@import|url\(", text)
     for claim in json.loads((page / "claims.json").read_text()):
-        assert html.escape(claim["quote"]) in text
+        quote, sentence = html.escape(claim["quote"]), html.escape(claim["sentence"])
+        assert sentence.replace(quote, f"<b class=said>{quote}</b>") in text
+        assert html.escape(claim["place"]) in text
         assert html.escape(claim["taken_as"]) in text
         for finding in claim["sets"].values():
             assert html.escape(finding["measured"]) in text
             assert html.escape(finding["why"]) in text
-    cells = re.findall(r"<td><span class=\w+>(\d of \d)</span></td>", text[text.index("<table id=readings>") :])
+    for sentence in NOT_MEASURED:
+        assert html.escape(sentence) in text
+    cells = re.findall(
+        r'<td class="n"><span class="\w+">(\d of \d)</span></td>', text[text.index('<table id="table4"') :]
+    )
     assert len(cells) == len(SENTENCES) * len(SCHEDULES)
+
+
+def test_the_page_says_what_was_run(page):
+    text, about = (page / "index.html").read_text(), json.loads((page / "run.json").read_text())
+    output = f"--output {page}"
+    assert about["command"] == f"steelyard paper {' '.join(ARGUMENTS[:-2])} --jobs 1 {output}"
+    for said in (about["command"], about["date"], about["steelyard"], about["numba"]):
+        assert html.escape(said) in text
+    assert about["settings"]["schedule"] == "gap"
+    for name, (_, X, y) in ((name, datasets.load(name)) for name in about["sets"]):
+        facts = about["sets"][name]
+        assert (facts["rows"], facts["columns"], facts["nonzeros"]) == (*X.shape, np.count_nonzero(X))
+        _, targets = sets.normalise(facts["task"], X, y)
+        loss = steelyard.losses.get_loss(paper.LOSS[facts["task"]])
+        constants = np.linspace(-3, 3, 6001)  # the best one, by search
+        losses = [float(np.mean(loss.value(np.full(y.size, c), targets))) for c in constants]
+        assert facts["constant"] == pytest.approx(min(losses), abs=1e-6)
+    assert "they are not LIBSVM's, so not the paper's" in text
+
+
+def test_failures_come_first(page):
+    text = (page / "index.html").read_text()
+    table = text[text.index('<table class="claims"') :]
+    table = table[: table.index("</table>")]
+    held = [tuple(map(int, found)) for found in re.findall(r'<td><span class="\w+">(\d) of (\d)</span></td>', table)]
+    kinds = [0 if some == 0 else 1 if some < all_ else 2 for some, all_ in held]
+    assert len(kinds) == len(SENTENCES)
+    assert kinds == sorted(kinds)
+    for row in table.split("<tr>")[2:]:
+        words = re.findall(r'<li><span class="(\w+)">', row)
+        assert words == sorted(words, key=["fail", "yes"].index)
+
+
+def test_sentences_are_the_papers_words():
+    folder = Path(__file__).parents[2] / "shared" / "paper"
+    if not folder.is_dir():
+        pytest.skip("the text of the paper is not on this machine")
+    source = "".join(path.read_text() for path in sorted(folder.glob("*.txt")))
+    for tex, plain in (("$\\eta_0$", "η₀"), ("\\citet{AsiD19}", "Asi & Duchi (2019)")):
+        source = source.replace(tex, plain)
+    source = " ".join(source.split())
+    for sentence in (*(s.sentence for s in SENTENCES), *NOT_MEASURED):
+        assert sentence in source
+
+
+def test_the_bound_that_the_page_states_for_the_schedule_gap():
+    """Regret(u) <= lam_(T+1) (|u|^2/2 + eta0^2) - eta0, for every update, on the certificate's own terms."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 4))
+    for loss, y in (
+        ("squared", X @ [1.0, -2.0, 0.5, 3.0]),
+        ("logistic", np.sign(X[:, 0] + 0.3 * rng.normal(size=200))),
+    ):
+        for update in UPDATES:
+            for eta0 in (0.1, 1.0, 10.0):
+                options = dict(schedule="gap", metric="scalar", center="origin", fit_intercept=False)
+                learner = steelyard.Learner(loss, update=update, eta0=eta0, **options)
+                learner.learn(X, y)
+                certificate = learner.certify()
+                for u in rng.normal(size=(5, 4)):
+                    lam = float(learner.lam()[0])
+                    stated = lam * (u @ u / 2 + eta0**2) - eta0
+                    regret = certificate.total_loss - steelyard.losses.get_loss(loss).value(X @ u, y).sum()
+                    assert regret <= stated * (1 + 1e-9) + 1e-9
+                    assert certificate.regret_bound(u) <= stated * (1 + 1e-9) + 1e-9
+
+
+def test_embedded_figures_follow_the_theme_and_files_do_not(page):
+    import base64
+
+    text = (page / "index.html").read_text()
+    shown = [base64.b64decode(d).decode() for d in re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', text)]
+    assert len(shown) == 2 + 2 + 2 + 2 + 1 + 1
+    for svg in shown:
+        assert "prefers-color-scheme: dark" in svg
+        assert "fill: #ffffff" not in svg
+        assert not [color for color in plots.COLORS.values() if f": {color}" in svg and color != plots.COLORS["auto"]]
+    assert "prefers-color-scheme" not in (page / "figure1.svg").read_text()
+
+
+def test_notes_of_a_panel_do_not_overlap():
+    """Three updates leave the axis: each note has a line of its own, above the axis and below the title."""
+    losses = np.array([[1.0, 0.5, 9e3], [1.0, 0.4, np.inf], [1.0, 0.5, 0.6], [1.0, 0.5, 7e7]])[:, :, None]
+    result = SweepResult(losses, tuple(UPDATES), np.array([0.1, 1.0, 10.0]), "squared", "gap", 0)
+    figure = plots.panel(plots.draw_sweep, "name", result, 0.5)
+    figure.canvas.draw()
+    ax = figure.axes[0]
+    boxes = [text.get_window_extent() for text in (*ax.texts, ax.title)]
+    assert len(boxes) >= 2
+    for i, one in enumerate(boxes):
+        assert one.y0 >= ax.get_window_extent().y1
+        assert not any(one.overlaps(other) for other in boxes[:i])
+
+
+def test_every_axis_has_a_label_and_a_title(page):
+    result = SweepResult(np.ones((4, 5, 2)), tuple(UPDATES), RATES, "squared", "gap", 0)
+    figures = [plots.panel(draw, "one", result, 0.5) for draw in (plots.draw_sweep, plots.draw_widths)]
+    figures += [pictures.figure_one_example(), pictures.figure_ratio()]
+    figures.append(
+        pictures.figure_weighted_stream(np.array([1.0, 10.0]), {u: np.ones((2, 3)) for u in (*UPDATES, "sgd")})
+    )
+    for figure in figures:
+        assert any(ax.get_title() for ax in figure.axes)
+        for ax in figure.axes:
+            shared = ax.get_shared_x_axes().get_siblings(ax)
+            assert ax.get_ylabel() or ax.get_xlabel()
+            assert any(other.get_xlabel() for other in shared) or ax.get_label() == "<colorbar>"
 
 
 def test_a_second_run_starts_from_what_is_there(page, tmp_path, monkeypatch):
@@ -368,14 +490,16 @@ def made_up(loss, **curves):
 
 
 def verdicts(*results):
-    return {claim.name: claim.held for claim in check({f"set {i}": result for i, result in enumerate(results)})}
+    return {
+        claim.sentence.name: claim.held for claim in check({f"set {i}": result for i, result in enumerate(results)})
+    }
 
 
 def test_claims_can_fail():
     for loss in ("squared", "logistic"):  # all updates do the same
         for claim in check({"one": made_up(loss, linearized=[1.0, 0.5, 0.6, 0.7])}):
             finding = claim.findings["one"]
-            if claim.name == "implicit updates are robust":
+            if claim.sentence.name == "implicit updates are robust":
                 assert claim.holds  # and so is the linearized one, which is another claim
                 continue
             assert not claim.holds
@@ -403,9 +527,10 @@ def test_claims_can_hold_and_say_on_which_sets():
 
 def test_sentences_are_measured_for_their_own_loss():
     for sentence in SENTENCES:
-        expected = {"section 4, of figure 1 (squared loss)": ("squared",)}
-        expected |= {"section 4, of figure 2 (logistic loss)": ("logistic",)}
-        assert sentence.losses == expected.get(sentence.source, ("squared", "logistic"))
+        expected = {"section 4, paragraph 3, on its figure 1 (squared loss)": ("squared",)}
+        expected |= {"section 4, paragraph 4, on its figure 2 (logistic loss)": ("logistic",)}
+        assert sentence.losses == expected.get(sentence.place, ("squared", "logistic"))
+        assert sentence.quote in sentence.sentence
     assert not any("proximal" in s.updates for s in SENTENCES if "broader" in s.name and s.losses == ("logistic",))
 
 
@@ -415,7 +540,7 @@ def test_readings_can_be_left_out(tmp_path, capsys):
     assert (tmp_path / "readings.csv").exists()
     assert cli.main(["paper", *arguments, "--no-readings"]) == 0
     assert not (tmp_path / "readings.csv").exists()
-    assert "<table id=readings>" not in (tmp_path / "index.html").read_text()
+    assert "table4" not in (tmp_path / "index.html").read_text()
     last = capsys.readouterr().out.splitlines()[-1]
     claims = json.loads((tmp_path / "claims.json").read_text())
     assert last.startswith(f"gap schedule: {sum(c['holds'] for c in claims)} of {len(claims)} claims hold on every")
@@ -440,20 +565,42 @@ def test_the_paper_takes_files(tmp_path):
         "iris_petal": "squared",
         "b/my $set$ 100%": "logistic",
     }
-    assert "LIBSVM files and real sets that come with scikit-learn" in (tmp_path / "o" / "index.html").read_text()
+    text = (tmp_path / "o" / "index.html").read_text()
+    assert "a/my $set$ 100% and b/my $set$ 100%: the user's own" in text
+    assert "iris_petal come with scikit-learn" in text
 
 
 def test_a_refused_run_leaves_no_folder(tmp_path, capsys):
+    def written(name, text):
+        (tmp_path / name).write_text(text)
+        return str(tmp_path / name)
+
     one_label = libsvm_file(tmp_path / "same", (3, 3))
-    (tmp_path / "empty").write_text("")
-    for sets, message in [
+    good = libsvm_file(tmp_path / "good")
+    for names, message in [
         (["nothing"], "unknown data set 'nothing'"),
         (["iris_petal", "nothing"], "unknown data set 'nothing'"),
         ([str(tmp_path / "absent")], "there is no such file"),
-        ([one_label], "has one label only, 3"),
-        ([str(tmp_path / "empty")], "no rows"),
+        ([str(tmp_path)], "is a folder: name a file in it"),
+        (["iris_petal", one_label], "has one label only, 3"),
+        ([good, written("empty", "")], "empty has no rows"),
+        ([good, written("bare", "1\n2\n")], "bare has no features"),
+        ([good, written("nan", "1 1:2\n2 1:3 2:nan\n")], "nan, row 2: a feature is nan"),
+        ([good, written("label", "1 1:2\nnan 1:3\n")], "label, row 2: the label is nan"),
+        ([good, written("a.csv", "a,b\n1,2\n")], "looks like CSV, and this command reads LIBSVM text only"),
+        ([good, written("a.vw", "1 |f a b\n")], "looks like Vowpal Wabbit's format, and this command reads LIBSVM"),
     ]:
-        assert cli.main(["paper", "--sets", *sets, "--jobs", "1", "--output", str(tmp_path / "o")]) == 1
+        assert cli.main(["paper", "--sets", *names, "--jobs", "1", "--output", str(tmp_path / "o")]) == 1
+        error = capsys.readouterr().err
+        assert message in error
+        assert "--format" not in error
+        assert not (tmp_path / "o").exists()
+    for arguments, message in [
+        (["--output", good], "is a file: name a folder"),
+        (["--jobs", "0", "--output", str(tmp_path / "o")], "--jobs must be"),
+        (["--data", str(tmp_path / "absent"), "--output", str(tmp_path / "o")], "there is no such folder"),
+    ]:
+        assert cli.main(["paper", "--sets", good, *arguments]) == 2
         assert message in capsys.readouterr().err
         assert not (tmp_path / "o").exists()
 
@@ -464,12 +611,12 @@ def test_titles_and_file_names_tell_files_apart(tmp_path, monkeypatch):
     for name in names:
         if name != "iris_petal":
             libsvm_file(tmp_path / name)
-    titles = paper.titles(names)
+    titles = sets.titles(names)
     root = tmp_path.name
     assert [titles[name] for name in names[:4]] == ["a/x", f"{root}/b/x", "c/b/x", "iris_petal"]
     assert titles["y\n"] == "y?"
     assert len(set(titles.values())) == len(names)
-    stems = [paper.file_stem(name) for name in names]
+    stems = [sets.file_stem(name) for name in names]
     assert len(set(stems)) == len(names)
     assert all(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{,80}", stem) for stem in stems)
 
@@ -568,14 +715,8 @@ def test_the_page_in_a_real_browser(page, tmp_path, width_px):
     command += [f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width_px},2000", "--enable-logging=stderr"]
     command += ["--virtual-time-budget=5000", "--dump-dom", copy.as_uri()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, env={**os.environ})
-    assert 'data-drawn="5"' in done.stdout
+    assert 'data-drawn="10"' in done.stdout
     overflow = int(re.search(r'data-overflow="(-?\d+)"', done.stdout).group(1))
     assert overflow <= 0
     assert "CONSOLE" not in done.stderr
     assert "<title>ERROR" not in done.stdout
-
-
-def test_sources_in_words():
-    assert report.source_of(["iris_petal"]) == "real sets that come with scikit-learn"
-    assert report.source_of(["a9a"]) == "LIBSVM sets"
-    assert "and" in report.source_of(["a9a", "iris_petal"])

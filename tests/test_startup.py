@@ -89,7 +89,7 @@ def test_without_a_cache_folder_it_works_and_warns_once(tmp_path):
     (tmp_path / "file").touch()
     done = run(STEP + COUNT, STEELYARD_CACHE=str(tmp_path / "file"))
     assert done.stdout.split()[1:] == ["3", "True"]
-    assert done.stderr.count("RuntimeWarning: no folder for compiled kernels") == 1
+    assert done.stderr.count("RuntimeWarning: compiled kernels cannot be kept") == 1
     assert "STEELYARD_CACHE" in done.stderr
 
 

@@ -53,7 +53,8 @@ def _check_average(regularizer: Regularizer, guard: bool) -> None:
         raise ValueError(f"average=True and {what} do not go together: a row then moves all weights, not only its own")
     if regularizer.adaptive and regularizer.center == "origin":
         raise ValueError(
-            "average=True with schedule='adagrad-norm' and metric='diagonal' needs center='trajectory', or metric='scalar'"
+            "average=True with schedule='adagrad-norm' and metric='diagonal' needs center='trajectory', or "
+            "metric='scalar'"
         )
 
 
@@ -86,7 +87,9 @@ class Ftrl(OnlineLearner):
                 "guard=True needs center='origin', metric='scalar' and no radius: Algorithm 1's condition is for those"
             )
         if guard and regularizer.penalised:
-            raise ValueError("guard=True takes no l1 and l2: Algorithm 1's condition is for a learner without penalties")
+            raise ValueError(
+                "guard=True takes no l1 and l2: Algorithm 1's condition is for a learner without penalties"
+            )
         self.guard = bool(guard)
         self.average = bool(average)
         if self.average:

@@ -35,6 +35,8 @@ def run(options: argparse.Namespace) -> int:
     known = {target.name: target for target in wheel_targets()}
     if options.target and not options.output:
         raise UsageError("--target needs --output")
+    if options.output and not known:
+        raise UsageError("wheels for this kind of system carry no compiled kernels: leave --output out")
     if set(options.target or ()) - set(known):
         raise UsageError(f"--target must be one of {', '.join(known)}")
     start = time.monotonic()
@@ -46,8 +48,10 @@ def run(options: argparse.Namespace) -> int:
         count = sum(
             everything.compile_for(known[name], where, options.jobs, _report) for name in options.target or known
         )
-    took = f"{count} functions compiled in {time.monotonic() - start:.0f} s" if count else "nothing was left to compile"
-    print(f"{took}: {where}")
+    if count:
+        print(f"{count} functions compiled in {time.monotonic() - start:.0f} s: {where}")
+    else:
+        print(f"nothing to compile: everything came with the package or is in {where}")
     return 0
 
 

@@ -78,6 +78,9 @@ def _add_learner_options(group: Any) -> None:
     group.add_argument("--metric", choices=METRICS, default="diagonal", help="default diagonal")
     group.add_argument("--center", choices=CENTERS, default="trajectory", help="default trajectory")
     group.add_argument("--radius", type=float, metavar="R", help="keep the model in a ball (needs --metric scalar)")
+    group.add_argument("--l1", type=float, default=0.0, metavar="L", help="penalty l1 |x| (needs a rate; zeros: origin)")
+    group.add_argument("--l2", type=float, default=0.0, metavar="L", help="penalty l2/2 |x|^2 (needs a rate)")
+    group.add_argument("--average", action="store_true", help="predict with the average of all models (needs a rate)")
     group.add_argument("--no-intercept", dest="fit_intercept", action="store_false", help="no constant feature")
     group.add_argument(
         "--certificate",
@@ -180,6 +183,9 @@ def _new_learner(options: argparse.Namespace, loss: str | Loss, n_outputs: int) 
         fit_intercept=options.fit_intercept,
         certificate=options.certificate,
         n_outputs=n_outputs,
+        l1=options.l1,
+        l2=options.l2,
+        average=options.average,
     )
 
 
@@ -204,14 +210,15 @@ def _state(job: Run, report: LearnReport, command: dict[str, Any], *, finished: 
 def _interruptible(
     job: Run, options: argparse.Namespace, report: LearnReport, command: dict[str, Any]
 ) -> Iterator[None]:
-    """Ctrl-C stops between two steps, where the learner is whole, and saves it if there is a place for it."""
+    """Ctrl-C and SIGTERM stop between two steps, where the learner is whole, and save it if there is a place for it."""
 
     def stop(number: int, frame: Any) -> None:
         if not job.busy:
             raise KeyboardInterrupt
         job.asked_to_stop = True
 
-    before = signal.signal(signal.SIGINT, stop) if options.checkpoint else None
+    signals = (signal.SIGINT, signal.SIGTERM) if options.checkpoint else ()
+    before = {kind: signal.signal(kind, stop) for kind in signals}
     try:
         yield
     except KeyboardInterrupt:
@@ -222,8 +229,8 @@ def _interruptible(
             )
         raise
     finally:
-        if before is not None:
-            signal.signal(signal.SIGINT, before)
+        for kind, handler in before.items():
+            signal.signal(kind, handler)
 
 
 def _notes(job: Run, options: argparse.Namespace) -> dict[str, Any]:

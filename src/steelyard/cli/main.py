@@ -15,7 +15,7 @@ from steelyard.cli.common import UsageError
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``steelyard`` with the given arguments and return its exit code."""
     parser = make_parser()
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(_with_classes(sys.argv[1:] if arguments is None else arguments))
     if not hasattr(options, "run"):
         parser.print_help()
         return 0
@@ -36,6 +36,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"steelyard: interrupted; {options.interrupted}", file=sys.stderr)
         return 130
+
+
+def _with_classes(arguments: Sequence[str]) -> list[str]:
+    """``--classes -1,1`` as ``--classes=-1,1``: argparse takes -1,1 for an option."""
+    found: list[str] = []
+    for word in arguments:
+        if found and found[-1] == "--classes" and word[:1] == "-" and word[1:2].isdigit():
+            found[-1] += f"={word}"
+        else:
+            found.append(word)
+    return found
 
 
 def _complain(message: str, status: int = 1) -> int:

@@ -7,9 +7,11 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from steelyard.cli.common import UsageError
-from steelyard.cli.inputs import add_data_options, check_data_options, open_data
+from steelyard.cli.inputs import add_data_options, check_data_options, open_data, tell_of_rows
 
 if TYPE_CHECKING:
+    from steelyard.data.block import Block
+    from steelyard.data.source import Source
     from steelyard.losses import Array
     from steelyard.streaming import Goal
 
@@ -47,8 +49,6 @@ def run(options: argparse.Namespace) -> int:
     import numpy as np
 
     from steelyard.cli.model import fitted_columns, load_model
-    from steelyard.data.checks import check_finite
-    from steelyard.data.source import told_of
 
     check_data_options(options)
     learner, goal, schema = load_model(options.model)
@@ -59,8 +59,7 @@ def run(options: argparse.Namespace) -> int:
     for rows in source.stream():
         block, left_out = fitted_columns(learner, rows.block, source.name)
         unknown += left_out
-        with told_of(source, rows.before):
-            check_finite(block)
+        block = _finite_rows(source, block, rows.before, skip=options.on_error == "skip")
         _write(_shown(goal, learner.predict_block(block), options), np)
     if unknown and not options.quiet:
         print(
@@ -68,7 +67,31 @@ def run(options: argparse.Namespace) -> int:
             "left out",
             file=sys.stderr,
         )
+    if source.skipped.count:  # even if quiet: lines and rows do not belong together any more
+        print("\n".join(f"steelyard: {each}" for each in tell_of_rows(source)), file=sys.stderr)
     return 0
+
+
+def _finite_rows(source: Source, block: Block, before: int, *, skip: bool) -> Block:
+    """The rows that can be predicted; others are refused, or with ``skip`` left out and noted."""
+    import numpy as np
+
+    from steelyard.data.checks import DataError, check_finite
+    from steelyard.data.source import told_of
+    from steelyard.streaming import take_rows
+
+    kept = np.arange(block.n_rows)
+    while True:
+        try:
+            with told_of(source, before, kept):
+                check_finite(block)
+            return block
+        except ValueError as told:
+            if not skip or not isinstance(told.__context__, DataError):
+                raise
+            source.skipped.add(told)
+            others = np.delete(np.arange(kept.size), told.__context__.row)
+            block, kept = take_rows(block, others), kept[others]
 
 
 def _shown(goal: Goal, scores: Array, options: argparse.Namespace) -> Any:

@@ -22,9 +22,9 @@ import numpy as np
 
 from steelyard.compiled import folder, objects
 from steelyard.compiled.call import bound_function, python_function
-from steelyard.compiled.machine import settings_are_known
+from steelyard.compiled.machine import objects_are_elf, settings_are_known
 from steelyard.kernels.layout import OWN
-from steelyard.kernels.signatures import HAND_OVER, signature, variant
+from steelyard.kernels.signatures import HAND_OVER, KERNELS, signature, variant
 from steelyard.losses import Array, CustomLoss, Loss
 
 _lock = threading.RLock()
@@ -54,9 +54,7 @@ def get_kernel(name: str, data: str = "f8", indices: str = "u4") -> Any:
     address = None if _through_numba() else _address(chosen)
     if address is not None:
         return python_function(chosen, signature(chosen), address, _address(HAND_OVER))
-    from steelyard.kernels.library import numba_kernel
-
-    return numba_kernel(chosen, _numba_folder())
+    return through_numba(chosen)
 
 
 def bind_kernel(name: str, given: tuple[Any, ...], data: str = "f8", indices: str = "u4") -> Callable[[], Any]:
@@ -105,9 +103,7 @@ def _scalar(name: str) -> int:
     address = None if _through_numba() else _address(name)
     if address is not None:
         return address
-    from steelyard.kernels.library import numba_scalar
-
-    return int(numba_scalar(name, _numba_folder()).address)
+    return int(through_numba(name).address)
 
 
 # ---------------------------------------------------------------------------------------------- where it comes from
@@ -115,7 +111,7 @@ def _scalar(name: str) -> int:
 
 @cache
 def _through_numba() -> bool:
-    return _choice() == "numba" or not _can_load()
+    return _choice() == "numba" or not can_load()
 
 
 def _choice() -> str:
@@ -125,13 +121,23 @@ def _choice() -> str:
     return chosen
 
 
-def _can_load() -> bool:
-    """Whether the system's objects can be looked into (ELF, of 64 bits), and llvmlite has what loading takes."""
+def can_load() -> bool:
+    """Whether the system's objects can be looked into, and llvmlite has what loading takes."""
     from llvmlite import binding
 
     needed = ("create_mcjit_compiler", "ObjectFileRef", "address_of_symbol")
-    looked_into = sys.platform not in ("darwin", "win32", "cygwin") and sys.maxsize > 2**32
-    return looked_into and all(hasattr(binding, name) for name in needed)
+    return objects_are_elf() and all(hasattr(binding, name) for name in needed)
+
+
+def through_numba(name: str) -> Any:
+    """The function of that name as Numba calls it, which keeps it where objects cannot be loaded."""
+    _check_that_numba_compiles()
+    from steelyard.kernels import library
+
+    if name == HAND_OVER:  # Numba hands over in its own way
+        return None
+    found = library.numba_kernel if name.partition("-")[0] in KERNELS else library.numba_scalar
+    return found(name, _numba_folder())
 
 
 def _numba_folder() -> str | None:
@@ -197,6 +203,7 @@ def _compile(name: str) -> bytes:
 
 def build(name: str) -> bytes:
     """The object file of a function, compiled now."""
+    _check_that_numba_compiles()
     compiled_here.append(name)
     from steelyard.kernels.library import object_file
 
@@ -204,6 +211,14 @@ def build(name: str) -> bytes:
     if code is None:
         raise CannotBuild(name)
     return code
+
+
+def _check_that_numba_compiles() -> None:
+    """Kernels are written for compilation, and do not run as Python."""
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+        raise ValueError(
+            "NUMBA_DISABLE_JIT is set, and a kernel must be compiled: unset it, or use a wheel that has them"
+        )
 
 
 @cache
@@ -226,8 +241,8 @@ def _warn_of_cache(error: Exception) -> None:
     if not _told:
         _told.append(error)
         warnings.warn(
-            f"no folder for compiled kernels ({error}): they are compiled again in every process. Set STEELYARD_CACHE "
-            "to a folder that you, and nobody else, may write to",
+            f"compiled kernels cannot be kept ({error}): every process compiles them again. Set STEELYARD_CACHE to a "
+            "folder that has room, and that you, and nobody else, may write to",
             RuntimeWarning,
             stacklevel=2,
         )

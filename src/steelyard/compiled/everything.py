@@ -18,10 +18,15 @@ Report = Callable[[str, int, int], None]
 
 
 def compile_here(jobs: int, report: Report) -> int:
-    """Have every function in the cache folder; returns how many had to be compiled."""
-    folder.make(objects.cache_folder())
-    missing = [name for name in every_name() if objects.find_kept(name) is None]
-    _run(_keep, [(name,) for name in missing], jobs, report)
+    """Have every function in the package or in the cache folder; returns how many had to be compiled.
+
+    Where objects cannot be loaded Numba keeps all of them itself, and only it knows which it has.
+    """
+    loads = door.can_load()
+    missing = [name for name in every_name() if not loads or objects.find(name) is None]
+    if missing:
+        folder.make(objects.cache_folder())
+    _run(_keep if loads else _keep_by_numba, [(name,) for name in missing], jobs, report)
     return len(missing)
 
 
@@ -85,6 +90,11 @@ def _build(name: str) -> bytes:
 
 def _keep(name: str) -> str:
     objects.keep(name, _build(name))
+    return name
+
+
+def _keep_by_numba(name: str) -> str:
+    door.through_numba(name)
     return name
 
 

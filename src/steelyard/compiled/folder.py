@@ -6,6 +6,7 @@ between, and no link is followed. Files are written whole or not at all.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
@@ -72,7 +73,12 @@ def opened(path: Path) -> Iterator[int | None]:
             raise FileNotFoundError(path)
         yield None
         return
-    number = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        number = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError as error:
+        if error.errno in (errno.ENOTDIR, errno.ELOOP):
+            raise Unsafe(f"{path} is a link, or no folder") from error
+        raise
     try:
         _check(os.fstat(number), path)
         yield number

@@ -104,8 +104,15 @@ def _feature_list() -> str:
         return ""
 
 
+def objects_are_elf() -> bool:
+    """Whether the system's object files are what ``elf`` reads: not on macOS, nor on Windows, nor with 32 bits."""
+    return sys.platform not in ("darwin", "win32", "cygwin") and sys.maxsize > 2**32
+
+
 def wheel_targets() -> list[Target]:
-    """The targets of a wheel for this kind of machine, the best first."""
+    """The targets of a wheel for this kind of machine, the best first; none where objects cannot be loaded."""
+    if not objects_are_elf():
+        return []
     here = platform.machine().lower().replace("amd64", "x86_64").replace("arm64", "aarch64")
     return [target for target in TARGETS if target.machine == here]
 

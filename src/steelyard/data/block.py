@@ -122,6 +122,12 @@ def _sparse_block(X: Any) -> Block:
     return Block(np.ascontiguousarray(data), unsigned, indptr.astype(np.uint64), features, False, inspected=False)
 
 
+def copied(block: Block) -> Block:
+    """The block in memory of its own, as large as it needs to be: see ``memory.Recycled``."""
+    end = int(block.indptr[-1])
+    return replace(block, data=block.data[:end].copy(), indices=block.indices[:end].copy(), indptr=block.indptr.copy())
+
+
 def join_blocks(blocks: Sequence[Block]) -> Block:
     """The rows of several blocks of the same columns, all dense or all sparse, in one."""
     if len(blocks) == 1:

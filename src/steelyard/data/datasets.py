@@ -159,6 +159,9 @@ def load(name: str, folder: str | os.PathLike[str] | None = None) -> tuple[str, 
 def load_file(path: str | os.PathLike[str]) -> tuple[str, Any, Array]:
     """The same of any LIBSVM file; with two different labels it is classification, with more regression."""
     X, y = read_libsvm(path)
+    if not np.isfinite(y).all():
+        row = int(np.flatnonzero(~np.isfinite(y))[0])
+        raise ValueError(f"{os.fspath(path)}, row {row + 1}: the label is {y[row]}, and must be a finite number")
     two = np.unique(y).size == 2
     return ("classification", X, _signs(y)) if two else ("regression", X, y)
 

@@ -164,9 +164,7 @@ class Settler:
                 [(starts.size, np.int64), (self._size, np.uint32), (self._size, np.float64)]
             )
             room = (self._raw, self._product, self._keys, self._few, counts, self._members)
-            needed = kernel(
-                *(hashes, values, slots, starts, *meetings, bits), *room, indptr, indices, out
-            )
+            needed = kernel(*(hashes, values, slots, starts, *meetings, bits), *room, indptr, indices, out)
             if needed <= self._size:
                 break
             self._make(needed + needed // 8)

@@ -6,7 +6,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +19,7 @@ from steelyard.data.libsvm_format import (
     LibsvmFormat,
     columns_of,
     join_parts,
+    lone_part,
     range_in_file,
     widest,
 )
@@ -265,7 +266,7 @@ class LibsvmSource(TextSource):
             zero_based = base == 0
         before = 0 if self._start is None else self._start.row
         self._places.clear()
-        for parts in self._block_parts(self._kept or None):
+        for parts in self._block_parts(self._kept or self._read_parts()):
             found = widest([range_in_file(part) for part in parts])
             columns, base = self._columns(found, n_features, zero_based)
             rows = self._joined(list(parts), columns, base, before)
@@ -277,25 +278,26 @@ class LibsvmSource(TextSource):
         if self._kept is not None or self._n_features is not None:
             yield from self.blocks()
             return
-        zero_based: bool | str = self._zero_based
-        before = columns = 0
+        parts, before = self._read_parts(), 0
         self._places.clear()
-        for number, parts in enumerate(self._block_parts(None)):
-            found = widest([range_in_file(part) for part in parts])
-            needed, base = self._columns(found, None, zero_based)
-            zero_based = base == 0 if number == 0 else zero_based
-            columns = max(columns, needed)
-            while parts:
-                rows = self._joined([parts.pop(0)], columns, base, before)
-                before += rows.y.size
-                yield rows
+        first = next(self._block_parts(parts), [])
+        columns, base = self._columns(widest([range_in_file(part) for part in first]), None, self._zero_based)
+        while first:
+            rows = self._alone(first.pop(0), columns, base, before)
+            before += rows.y.size
+            yield rows
+        for part in parts:  # one by one: so they are parsed while others are learned
+            columns = max(columns, self._columns(range_in_file(part), None, base == 0)[0])
+            rows = self._alone(part, columns, base, before)
+            before += rows.y.size
+            yield rows
 
-    def _block_parts(self, kept: list[Part] | None) -> Iterator[list[Part]]:
+    def _block_parts(self, each: Iterable[Part]) -> Iterator[list[Part]]:
         """The parts of the file, as many together as make a block."""
         parts: list[Part] = []
-        for part in self._read_parts() if kept is None else kept:
+        for part in each:
             parts.append(part)
-            if sum(each.size for each in parts) >= self._block_bytes:
+            if sum(part.size for part in parts) >= self._block_bytes:
                 yield parts
                 parts = []
         if parts:
@@ -315,7 +317,14 @@ class LibsvmSource(TextSource):
         for part in parts:
             self.remember(part, at)
             at += part.y.size
-        joined = join_parts(parts, columns, base)
+        return self._as_rows(join_parts(parts, columns, base), columns, before)
+
+    def _alone(self, part: Part, columns: int, base: int, before: int) -> Rows:
+        """:meth:`_joined` of a part that nobody else has: nothing is copied."""
+        self.remember(part, before)
+        return self._as_rows(lone_part(part, columns, base), columns, before)
+
+    def _as_rows(self, joined: Joined, columns: int, before: int) -> Rows:
         weight = joined.weight if joined.weight.size else np.ones(joined.y.size)
         if self._bits is not None:
             return Rows(self._masked(joined, columns), joined.y, weight, before)

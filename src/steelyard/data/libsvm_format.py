@@ -203,6 +203,14 @@ class Joined(NamedTuple):
     query: NDArray[np.int64]
 
 
+def lone_part(part: Part, columns: int, base: int) -> Joined:
+    """The rows of one part, which is used up: its memory becomes theirs."""
+    kind = np.int32 if max(columns, part.values.size) < 2**31 else np.int64
+    part.indices -= part.indices.dtype.type(base)
+    indices, indptr = part.indices.astype(kind, copy=False), part.indptr.astype(kind, copy=False)
+    return Joined(part.values, indices, indptr, part.y, part.weight, part.query)
+
+
 def join_parts(parts: list[Part], columns: int, base: int, query_id: bool = False) -> Joined:
     """The rows of parts, which are used up: no two copies of all of them at a time. Index ``base`` is column 0."""
     rows, count = sum(part.y.size for part in parts), sum(part.values.size for part in parts)

@@ -18,7 +18,8 @@ _LARGE = 1 << 22  # bytes from which pages are asked for one by one
 _PRIVATE: dict[str, Any] = {}
 if hasattr(mmap, "MAP_ANONYMOUS"):  # shared memory, the default, has no huge pages
     _PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS}
-_FILLED = 1 << 30  # bytes: of a larger table little may be touched, and a huge page is taken for a single number
+_FILLED = 1 << 30  # bytes: of a larger table little may be touched, and a huge page is taken for a single number;
+_SPARED = 8  # but the eighth part of all memory is not too much for a table, and huge pages come much faster
 _HUGE = 1 << 21  # bytes of a huge page, which starts at a multiple of them
 
 
@@ -38,7 +39,7 @@ def lazy_zeros(size: int, dtype: DTypeLike = np.float64, *, beside: int = 0) -> 
         block = np.zeros(count + 64, np.uint8)
         return block[-block.ctypes.data % 64 :][:count].view(kind)
     pages = mmap.mmap(-1, count + 2 * _HUGE, **_PRIVATE)
-    if hasattr(mmap, "MADV_HUGEPAGE") and max(count, beside) <= _FILLED:  # fewer pages to look up
+    if hasattr(mmap, "MADV_HUGEPAGE") and max(count, beside) <= max(_FILLED, limit / _SPARED):  # fewer pages to look up
         with suppress(OSError):
             pages.madvise(mmap.MADV_HUGEPAGE)
     block = np.frombuffer(pages, np.uint8)
@@ -46,7 +47,7 @@ def lazy_zeros(size: int, dtype: DTypeLike = np.float64, *, beside: int = 0) -> 
 
 
 class Recycled:
-    """Memory that is used again as soon as no array refers to it any more: fresh pages cost more than parsing into them.
+    """Memory that is used again as soon as no array refers to it: fresh pages cost more than parsing into them.
 
     Who keeps arrays of it for long should copy them: they hold all of a block.
 

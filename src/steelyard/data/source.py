@@ -107,12 +107,13 @@ class Source:
         from scipy.sparse import csr_matrix
 
         for block, y, weight, _ in self.blocks():
-            labels = self._shown_labels(y)
+            labels = self._shown_labels(y.copy())
             if block.dense:
                 yield csr_matrix(block.data.reshape(block.n_rows, block.n_features)), labels, weight
                 continue
             signed = block.indices.view(block.indices.dtype.str.replace("u", "i"))
-            parts = (block.data, signed, block.indptr.astype(signed.dtype))
+            end = int(block.indptr[-1])  # copies, since users may keep them: see Recycled
+            parts = (block.data[:end].copy(), signed[:end].copy(), block.indptr.astype(signed.dtype))
             yield csr_matrix(parts, shape=(block.n_rows, block.n_features)), labels, weight
 
     def _shown_labels(self, y: Array) -> NDArray[Any]:

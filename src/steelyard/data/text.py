@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.data.block import Block, join_blocks
+from steelyard.data.block import Block, copied, join_blocks
 from steelyard.data.files import can_be_read_again, read_blocks, shown_name, total_size
 from steelyard.data.mistakes import error_of
 from steelyard.data.source import MOST_NAMES, Extent, Rows, Skipped, Source, few_labels
@@ -297,7 +297,7 @@ class TextSource(Source):
 
     def whole(self) -> Rows:
         self._remembered = sys.maxsize
-        each = list(self.blocks())
+        each = [Rows(copied(rows.block), rows.y.copy(), rows.weight.copy(), rows.before) for rows in self.blocks()]
         if not each:
             return Rows(self._block(Part.empty(0, 0)), np.empty(0), np.empty(0), 0)
         block = join_blocks([rows.block for rows in each])

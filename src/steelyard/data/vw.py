@@ -167,7 +167,7 @@ class VwFormat(Format):
             indptr=settled.indptr,
             indices=settled.indices,
             values=settled.values,
-            lines=room.lines[:count],
+            lines=room.lines[:count].copy(),  # which are remembered for long
             line_count=int(state[layout.PARSE_LINES]),
             size=len(content),
             weight=room.weight[: count if state[layout.PARSE_WEIGHTED] else 0],
@@ -190,7 +190,7 @@ def _patch(room: _Room, content: bytes, kind: int, index: int, start: int, end: 
     value = _float(content, start, end, kind)
     if kind in (layout.ODD_VALUE, layout.ODD_SCALE):
         if index >= 0:
-            room.values[index] *= value
+            room.values[index] = float(room.values[index]) * value  # NumPy warns of 0 times inf
     elif kind != layout.ODD_BASE:
         (room.y if kind == layout.ODD_LABEL else room.weight)[index] = value
 

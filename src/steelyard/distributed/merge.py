@@ -129,8 +129,8 @@ def check_merges(learner: OnlineLearner, what: str) -> None:
     options = learner._options()
     if options.get("l1") or options.get("l2") or options.get("average"):
         raise ValueError(
-            f"{what} has l1, l2 or average: such learners cannot be merged, since an average of models is neither sparse "
-            "nor what one learner would have learned. Learn without them, or on one machine"
+            f"{what} has l1, l2 or average: such learners cannot be merged, since an average of models is neither "
+            "sparse nor what one learner would have learned. Learn without them, or on one machine"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import NamedTuple
 
 import numpy as np
@@ -9,8 +10,9 @@ import numpy as np
 from steelyard.losses import Array
 from steelyard.online import Trace
 
-_GRID = np.unique(np.round(2.0 ** (np.arange(100) / 3.0)))
+_GRID = sorted({round(2.0 ** (k / 3.0)) for k in range(100)})
 """After how many rows there is a point: 1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, … three in each doubling."""
+_POINTS = frozenset(_GRID)
 
 
 class LossCurve(NamedTuple):
@@ -32,16 +34,18 @@ class Curve(NamedTuple):
 
     def add(self, trace: Trace) -> Curve:
         """The curve with some more rows."""
-        per_row = trace.loss if trace.loss.ndim == 1 else trace.loss.mean(axis=1)
-        lost = trace.weight * np.where(trace.weight > 0.0, per_row, 0.0)
-        rows = self.rows + lost.size
-        due = _GRID[np.searchsorted(_GRID, self.rows, side="right") : np.searchsorted(_GRID, rows, side="right")]
-        points = self.points
-        if due.size:
-            at = due.astype(np.intp) - self.rows - 1
-            weight, total = self.weight + np.cumsum(trace.weight)[at], self.lost + np.cumsum(lost)[at]
-            points += tuple((float(w), float(s / w)) for w, s in zip(weight, total, strict=True) if w > 0.0)
-        return Curve(rows, self.weight + float(trace.weight.sum()), self.lost + float(lost.sum()), points)
+        loss = trace.loss if trace.loss.ndim == 1 else trace.loss.mean(axis=1)
+        if loss.size and not trace.weight.min() > 0.0:
+            loss = np.where(trace.weight > 0.0, loss, 0.0)  # a row of weight 0 may have an infinite loss
+        rows, weight, lost, points = self
+        start, end = rows, rows + loss.size
+        for stop in (*_GRID[bisect_right(_GRID, rows) : bisect_right(_GRID, end)], end):
+            part = slice(rows - start, stop - start)
+            weight, lost = weight + float(trace.weight[part].sum()), lost + float(trace.weight[part] @ loss[part])
+            if weight > 0.0 and stop in _POINTS and stop > rows:
+                points += ((weight, lost / weight),)
+            rows = stop
+        return Curve(end, weight, lost, points)
 
     def ending_with(self, weight: float, loss: float) -> LossCurve:
         """The curve, up to its end."""

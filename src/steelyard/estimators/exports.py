@@ -81,8 +81,8 @@ class Exports:
         >>> from sklearn.datasets import load_iris
         >>> from steelyard import OnlineClassifier
         >>> model = OnlineClassifier(random_state=0).fit(*load_iris(return_X_y=True))
-        >>> graph = model.to_onnx().graph  # doctest: +SKIP
-        >>> [output.name for output in graph.output]  # doctest: +SKIP
+        >>> graph = model.to_onnx().graph
+        >>> [output.name for output in graph.output]
         ['label', 'probabilities']
         """
         from steelyard.export.onnx import to_onnx
@@ -102,7 +102,7 @@ class Exports:
         >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
         >>> found = json.loads(OnlineRegressor(random_state=0).fit(X, y).to_json(top=1))
         >>> found["loss"], found["features"], found["coefficients"][0]["name"]
-        ('squared', 10, 'bmi')
+        ('squared', 10, 's5')
         """
         from steelyard.estimators.files import notes_of
         from steelyard.export.describe import describe

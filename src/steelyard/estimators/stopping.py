@@ -51,8 +51,8 @@ class EarlyStopping:
         """Which rows are held out."""
         if not self.held.any():
             raise ValueError(
-                f"early_stopping with validation_fraction={fraction} leaves no row to hold out: there are too few "
-                "different rows of positive weight"
+                f"early_stopping with validation_fraction={fraction} leaves no row to hold out: of n_samples={y.size} "
+                "too few are different, and of positive weight"
             )
         rows = np.flatnonzero(self.held)
         self._block, self._y = take_rows(block, rows), y[rows]

@@ -104,7 +104,7 @@ GAMMA = inline(
     *(_GAMMA, "=", "ℓ", "(", "p", ")", "+", sup("ℓ", "*"), "(", "c", ")", "−", "c", "p", "+"),
     *(frac("1", "2"), "a", sup("c", "2")),
 )
-_GRADIENTS = row(total(row("i", "=", "1"), row("t", "−", "1")), "‖", sub("g", "i"), subsup("‖", "2", "2"))
+_GRADIENTS = row(total(row("i", "<mo>&lt;</mo>", "t")), "‖", sub("g", "i"), subsup("‖", "2", "2"))
 SCHEDULES = {
     "gap": inline(
         *(sub("λ", "1"), "=", frac("1", ETA0), ",", sub("λ", NEXT), "=", LAM, "+"),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.experiments.plots import COLORS, INK, NAMES, draw_line, new_figure, style
+from steelyard.experiments.plots import COLORS, INK, NAMES, draw_line, log_scale, new_figure, style
 from steelyard.losses import Array
 from steelyard.updates import UPDATES, step
 
@@ -26,7 +26,7 @@ def figure_one_example(losses: tuple[str, ...] = ("squared", "logistic")) -> Any
                 ax.plot(weights, after, color=COLORS[update], lw=2, ls=dashes, label=NAMES[update])
             pieces = np.array([_seen_often(loss, label, float(h)) for h in weights[::20]])
             ax.plot(weights[::20], pieces, ".", color=INK, ms=7, label="seen in 10,000 pieces", zorder=5)
-            ax.set_xscale("log")
+            log_scale(ax.xaxis)
             ax.set_ylim(0, 6 if loss == "squared" else 12)
             ax.set_xlabel("importance weight h")
             ax.set_ylabel("prediction after the step, from 0")
@@ -60,8 +60,8 @@ def figure_weighted_stream(weights: Array, losses: dict[str, Array]) -> Any:
             cut = np.minimum(values, ceiling)
             draw_line(ax, beside, np.minimum(values.mean(axis=1), ceiling), name)
             ax.vlines(beside, cut.min(axis=1), cut.max(axis=1), color=COLORS[name], lw=1.1, alpha=0.7)
-        ax.set_xscale("log")
-        ax.set_yscale("log")
+        log_scale(ax.xaxis)
+        log_scale(ax.yaxis)
         ax.set_xlabel("importance weight h of one example in fifty")
         ax.set_ylabel("weighted averaged logistic loss, final model")
         ax.set_title(f"breast_cancer, one pass, rate 1, {repeats} shuffles")
@@ -80,7 +80,7 @@ def figure_ratio() -> Any:
         image = ax.pcolormesh(m, a, ratio, cmap="viridis", shading="gouraud", rasterized=True)
         lines = ax.contour(m, a, ratio, levels=[1.01, 1.05, 1.1, 1.2, 1.3], colors="#fdfdfd", linewidths=0.8)
         ax.clabel(lines, fontsize=7)
-        ax.set_yscale("log")
+        log_scale(ax.yaxis)
         ax.grid(False)
         ax.set_xlabel("margin y·p before the step")
         ax.set_ylabel("step length a")

@@ -18,7 +18,7 @@ NORMALISATION = (
     "Each column is divided by its standard deviation, after its mean was taken off where the set is dense (taking it "
     "off a sparse set would fill it). Then each row is divided by its Euclidean norm, so that the step length a = "
     "‖q‖²/λ, and with it the meaning of η₀, is the same for every example and every set. A constant feature 1 is "
-    "added. Regression targets are standardised, so that predicting the mean has an average loss of one half; "
+    "added. Regression targets are standardised, so that predicting the mean has an averaged loss of one half; "
     "classification labels are −1 and +1."
 )
 
@@ -99,9 +99,6 @@ def _check(name: str, X: Any, y: Array) -> None:
     """Refuse what nothing can be learned from, before anything is written."""
     if y.size == 0:
         raise ValueError(f"{name} has no rows")
-    if not np.isfinite(y).all():
-        row = int(np.flatnonzero(~np.isfinite(y))[0])
-        raise ValueError(f"{name}, row {row + 1}: the label is {y[row]}, and must be a finite number")
     values = X.data if hasattr(X, "indptr") else X.ravel()
     if not values.any():
         raise ValueError(f"{name} has no features: every row is a label alone, or zeros")

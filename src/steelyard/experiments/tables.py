@@ -88,10 +88,10 @@ def claims(checked: Sequence[Claim]) -> str:
             f"<td>{verdict(claim)}</td><td><ul>{''.join(items)}</ul></td></tr>"
         )
     return (
-        '<p class="caption" id="table2-caption"><b>Table 2.</b> What the paper says and what comes out, failures first. '
-        "The words in bold are measured, for the loss and the updates that they speak of. × is the worst loss over the "
-        'best.</p><table class="claims" id="table2" aria-labelledby="table2-caption"><thead><tr><th>The paper\'s sentence'
-        "</th><th>Holds on</th><th>Measured, data set by data set</th></tr></thead>"
+        '<p class="caption" id="table2-caption"><b>Table 2.</b> What the paper says and what comes out, failures '
+        "first. The words in bold are measured, for the loss and the updates that they speak of. × is the worst loss "
+        'over the best.</p><table class="claims" id="table2" aria-labelledby="table2-caption"><thead><tr>'
+        "<th>The paper's sentence</th><th>Holds on</th><th>Measured, data set by data set</th></tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table>"
     )
 

@@ -19,7 +19,17 @@ from steelyard.kernels.metric import (
     update_row,
     update_single,
 )
-from steelyard.kernels.rows import ONE, TWO, ZERO, add_outputs, dense_add, dense_dot, dot_outputs, sparse_add, sparse_dot
+from steelyard.kernels.rows import (
+    ONE,
+    TWO,
+    ZERO,
+    add_outputs,
+    dense_add,
+    dense_dot,
+    dot_outputs,
+    sparse_add,
+    sparse_dot,
+)
 
 
 @inline_jit
@@ -61,9 +71,7 @@ def update_any(data, indices, lo, hi, table, options, factor, square):
         if size > 1:
             update_row(data, indices, lo, hi, table, np.uint64(size), intercept != 0.0, flags, factor, square)
         else:
-            update_single(
-                data, indices, lo, hi, table, intercept != 0.0, flags, factor[0], square[0], ZERO, ZERO
-            )
+            update_single(data, indices, lo, hi, table, intercept != 0.0, flags, factor[0], square[0], ZERO, ZERO)
         return
     if size > 1:
         add_outputs(data, indices, lo, hi, table, factor, dense)

@@ -10,9 +10,9 @@ w_j = x_j + sign(x_j) l1 G r_j. As long as no row has it, x_j = soft(w_j, l1 G r
 
 The step of a row is the one for the length a = h * sum of q_j^2 / (A_j + l2 t), A_j = lam_t/r_j: of the regularizer
 without l1. A feature that is zero, or becomes zero, answers less. So the prediction moves at most as far as such a step
-says, and never passes the minimum; where no feature of the row is zero before or after the step, the step is the flow in
-the regularizer. (The flow is piecewise linear otherwise. To follow it from piece to piece was tried: on text a pass took
-2 to 12 times as long.)
+says, and never passes the minimum. Where no feature of the row is zero, or becomes zero on the way, the step is the
+flow in the regularizer. (Otherwise the flow has bends, and to follow it from bend to bend takes a sort and several
+steps of the loss, in every row in which a feature becomes zero or ceases to be.)
 
 The intercept is not penalised. The table is that of ``rows`` and ``metric``: for center "origin" it holds theta*r, or
 theta itself under AdaGrad's metric.

@@ -83,16 +83,19 @@ def _by_slot(slots, lo, hi, meets, first, members):
     """The features of a row by slots: those of the slot that terms call m are members[first[m] : first[m + 1]]."""
     first[:] = 0
     for e in range(lo, hi):
-        first[meets[slots[e]] + 1] += 1
+        if meets[slots[e]] > 0:
+            first[meets[slots[e]] + 1] += 1
     for m in range(1, first.size):
         first[m] += first[m - 1]
+    end = first[first.size - 1]
     for e in range(hi - 1, lo - 1, -1):  # backwards, so that those of a slot stay in their order
         m = meets[slots[e]] + 1
-        first[m] -= 1
-        members[first[m]] = e
+        if m > 1:
+            first[m] -= 1
+            members[first[m]] = e
     for m in range(1, first.size - 1):
         first[m] = first[m + 1]
-    first[first.size - 1] = hi - lo
+    first[first.size - 1] = end
 
 
 @jit
@@ -148,12 +151,12 @@ def settle(
     for r in range(starts.size - 1):
         lo, hi = starts[r], starts[r + 1]
         count = hi - lo
-        if terms.shape[0] == 0 and count <= 16 and bits <= _QUICK_BITS and at + count <= room:
-            if _place_few(hashes, values, lo, count, mask, few, indices, out, at):
-                at += count
-                needed = max(needed, at)
-                indptr[r + 1] = at
-                continue
+        quick = count <= 16 and bits <= _QUICK_BITS and terms.shape[0] == 0 and at + count <= room
+        if quick and _place_few(hashes, values, lo, count, mask, few, indices, out, at):
+            at += count
+            needed = max(needed, at)
+            indptr[r + 1] = at
+            continue
         if count <= room:
             for e in range(count):
                 raw[e], product[e] = hashes[lo + e], values[lo + e]
@@ -165,11 +168,11 @@ def settle(
         if needed > room:
             at += count
             continue
-        if terms.shape[0] > 0 and count <= 16 and bits <= _QUICK_BITS:
-            if _place_few(raw, product, 0, count, mask, few, indices, out, at):
-                at += count
-                indptr[r + 1] = at
-                continue
+        quick = count <= 16 and bits <= _QUICK_BITS and terms.shape[0] > 0
+        if quick and _place_few(raw, product, 0, count, mask, few, indices, out, at):
+            at += count
+            indptr[r + 1] = at
+            continue
         for e in range(count):
             keys[0, e] = (np.uint64(raw[e]) & mask) << _32 | np.uint64(e)
         _sort(keys[0], keys[1], count, mask, digits)

@@ -7,8 +7,8 @@ m_j is the metric: 1/r_j, or sqrt(1 + G_j)/r_j under AdaGrad's. ``paths`` has th
 
     |x| ← max(0, |x| e^(-l2 d) - l1 (1 - e^(-l2 d)) / l2).
 
-To shrink twice is to shrink once for the sum. So a feature waits until a row has it: m_j stays as it is as long as no row
-does. Dense rows have all features, which then shrink after each row. The intercept is not penalised.
+To shrink twice is to shrink once for the sum. So a feature waits until a row has it: m_j stays as it is as long as no
+row does. Dense rows have all features, which then shrink after each row. The intercept is not penalised.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _all_short(table, limit):
 
 def _shrink(table, at, form, penalty, d):
     """Every feature of a table shrinks, as those of a dense row do, where l2 d is short for all."""
-    _, _, width, size = form
+    width = form[2]
     l1, l2 = penalty
     for j in range(np.uint64(table.size) // width - ONE):
         base = j * width
@@ -210,9 +210,7 @@ def learn_shrinking(
             if h == 0.0:
                 _keep(indices, lo, hi, table, stamps, first, form, kept, False)
             for k in range(np.uint64(outputs)):
-                _settle_row(
-                    data, indices, lo, hi, table, stamps, first + k, k, form, penalty, paths[k], ahead, stop
-                )
+                _settle_row(data, indices, lo, hi, table, stamps, first + k, k, form, penalty, paths[k], ahead, stop)
                 ahead = stop
         observe_any(data, indices, lo, hi, table, options, h, ZERO, ZERO, p, norm2)
         if h == 0.0 and not dense:

@@ -1,0 +1,209 @@
+"""Penalties: objectives beside scikit-learn's, sparse models beside Vowpal Wabbit's, one pass over text, and the time.
+
+    python benchmarks/penalties.py --data FOLDER [--only a b c d e]
+
+a   many passes: the objective over that of scikit-learn at equal penalties, and which share of the zeros agrees
+b   one pass: progressive loss beside `vw --ftrl` with l1 and l2, at as many coefficients that are not zero
+c   one pass over text: how many coefficients are not zero, and the accuracy on the test file beside that without l1
+d   the time of a pass with penalties over that of one without, in one run
+e   a row of weight 2 beside the row twice, in `partial_fit`, where the penalty's clock moves in between
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from sets import dense, table
+from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.linear_model import ElasticNet, LogisticRegression
+from speed import dense_data, sparse_data
+
+from steelyard import Learner, OnlineClassifier, OnlineRegressor, read_libsvm
+from steelyard.data.datasets import find
+
+SPARSE = {"center": "origin", "schedule": "adagrad-norm"}
+
+
+def read(name, folder, seed=0):
+    X, y = read_libsvm(find(name, folder))
+    order = np.random.default_rng(seed).permutation(len(y))
+    return dense(X[order]), y[order]
+
+
+def standardised(X):
+    spread = X.std(axis=0)
+    return (X[:, spread > 0.0] - X.mean(axis=0)[spread > 0.0]) / spread[spread > 0.0]
+
+
+# -------------------------------------------------------------------------------- objectives
+
+
+def objective(loss, X, y, model, l1, l2):
+    coef, p = model.coef_.ravel(), X @ model.coef_.ravel() + np.ravel(model.intercept_)[0]
+    fit = np.logaddexp(0.0, -y * p).mean() if loss == "logistic" else 0.5 * ((p - y) ** 2).mean()
+    return fit + l1 * np.abs(coef).sum() + 0.5 * l2 * coef @ coef
+
+
+def beside_sklearn(folder):
+    names = {"breast cancer": None, "heart_scale": 1, "german.numer_scale": 1, "diabetes": None, "housing_scale": 0}
+    rows = []
+    for name, kind in names.items():
+        if kind is None:
+            X, y = (load_breast_cancer if name == "breast cancer" else load_diabetes)(return_X_y=True)
+            kind = int(name == "breast cancer")
+        else:
+            X, y = read(name, folder)
+        X = standardised(X)
+        y = np.where(y == y.max(), 1.0, -1.0) if kind else (y - y.mean()) / y.std()
+        for l1, l2 in ((0.01, 0.0), (0.0, 0.01), (0.005, 0.005)):
+            total = l1 + l2
+            if kind:
+                options = {"solver": "saga", "tol": 1e-7, "max_iter": 20_000}
+                theirs = LogisticRegression(C=1.0 / (total * len(y)), l1_ratio=l1 / total, **options).fit(X, y)
+            else:
+                theirs = ElasticNet(alpha=total, l1_ratio=l1 / total, tol=1e-9, max_iter=10**6).fit(X, y)
+            make = OnlineClassifier if kind else OnlineRegressor
+            ours = make(eta0=10.0 if kind else 1.0, l1=l1, l2=l2, passes=500, random_state=0, **SPARSE).fit(X, y)
+            loss = "logistic" if kind else "squared"
+            ratio = objective(loss, X, y, ours, l1, l2) / objective(loss, X, y, theirs, l1, l2)
+            agree = ((ours.coef_.ravel() != 0.0) == (theirs.coef_.ravel() != 0.0)).mean()
+            rows.append([name, f"{l1:g}", f"{l2:g}", f"{ratio:.4f}", f"{agree:.1%}" if l1 else ""])
+    print(table(["set", "l1", "l2", "objective / scikit-learn's", "zeros that agree"], rows), flush=True)
+
+
+# -------------------------------------------------------------------------------- Wabbit
+
+
+def lines(X, y, loss):
+    """The rows as Vowpal Wabbit reads them."""
+    for row, label in zip(X, y, strict=True):
+        at = row.indices if hasattr(row, "indices") else np.flatnonzero(row)
+        values = row.data if hasattr(row, "indices") else row[at]
+        yield f"{label:g} | " + " ".join(f"{j}:{v:.17g}" for j, v in zip(at, values, strict=True)) + "\n"
+
+
+def wabbit(path, loss, l1, l2, alpha):
+    import vowpalwabbit
+
+    options = f"--ftrl --ftrl_alpha {alpha} --l1 {l1} --l2 {l2} --loss_function {loss}"
+    run = vowpalwabbit.Workspace(f"-d {path} --quiet -b 18 --holdout_off {options}")
+    average = run.get_sum_loss() / run.get_weighted_examples()
+    held = np.array([run.get_weight(j) for j in range(1 << 18)])
+    run.finish()
+    return average * (0.5 if loss == "squared" else 1.0), int((held != 0.0).sum())
+
+
+def as_sparse(X, y, loss, count, l2, eta0):
+    """Our progressive loss with the least l1 that leaves no more than ``count`` coefficients, by bisection."""
+
+    def learn(l1):
+        learner = Learner(loss, eta0=eta0, l1=l1, l2=l2, certificate=False, **SPARSE)
+        return learner.learn(X, y).average_loss, int((learner.coef_ != 0.0).sum()) + 1  # with the intercept
+
+    low, high = 1e-8, 1.0
+    found = learn(low)
+    if found[1] > count:
+        for _ in range(18):
+            middle = np.sqrt(low * high)
+            low, high = (middle, high) if learn(middle)[1] > count else (low, middle)
+        found = learn(high)
+    return found
+
+
+def beside_wabbit(folder):
+    rows = []
+    for name in ("a9a", "ijcnn1", "mushrooms", "reuters", "svmguide1", "german.numer_scale"):
+        X, y = read(name, folder)
+        y = np.where(y == y.max(), 1.0, -1.0)
+        with tempfile.TemporaryDirectory() as place:
+            path = Path(place, "rows")
+            path.write_text("".join(lines(X, y, "logistic")))
+            tried = [wabbit(path, "logistic", l1, l2, a) for l1 in (1.0, 10.0) for l2 in (1.0,) for a in (0.005, 0.1)]
+        for k, l1 in enumerate((1.0, 10.0)):
+            loss, count = min(tried[2 * k : 2 * k + 2])
+            ours, own = as_sparse(X, y, "logistic", count, 1.0 / len(y), 1.0)
+            rows.append([name, f"{l1:g}", f"{loss:.4f}", str(count), f"{ours:.4f}", str(own), f"{ours / loss:.3f}"])
+    head = ["set", "VW's l1", "VW --ftrl, the better of 2 rates", "not zero", "ours, eta0=1", "not zero", "ratio"]
+    print(table(head, rows), flush=True)
+
+
+# -------------------------------------------------------------------------------- text
+
+
+def one_pass(folder):
+    rows = []
+    for name, rates in (("reuters", (1e-3, 3e-4)), ("news20", (1e-3, 3e-4, 1e-4))):
+        X, y = read(name, folder)
+        T, z = read_libsvm(find(f"{name}.t", folder), n_features=X.shape[1])
+        for center, eta0 in (("origin", 1.0), ("trajectory", 1.0)):
+            options = {"eta0": eta0, "center": center, "schedule": "adagrad-norm", "random_state": 0}
+            plain = OnlineClassifier(**options).fit(X, y).score(T, z)
+            for l1 in rates:
+                model = OnlineClassifier(l1=l1, **options).fit(X, y)
+                kept = (model.coef_ != 0.0).mean()
+                rows.append([name, center, f"{l1:g}", f"{kept:.1%}", f"{model.score(T, z):.2%}", f"{plain:.2%}"])
+    print(table(["set", "center", "l1", "not zero", "accuracy", "without l1"], rows), flush=True)
+
+
+# -------------------------------------------------------------------------------- time
+
+
+def times(repeats):
+    cases = {"l1": {"l1": 1e-4}, "l2": {"l2": 1e-4}, "both": {"l1": 1e-4, "l2": 1e-4}, "average": {"average": True}}
+    rows = []
+    for kind, (X, y) in {"CSR": sparse_data(50_000), "dense": dense_data(200_000)}.items():
+        for metric in ("diagonal", "scalar"):
+            for center in ("origin", "trajectory"):
+                options = {"metric": metric, "center": center, "certificate": False}
+                best = dict.fromkeys(["", *cases], np.inf)
+                for _ in range(repeats):
+                    for name in best:
+                        learner = Learner("logistic", **options, **cases.get(name, {}))
+                        start = time.thread_time()
+                        learner.learn(X, y)
+                        best[name] = min(best[name], time.thread_time() - start)
+                rows.append([kind, metric, center, *(f"{best[name] / best['']:.2f}" for name in cases)])
+    print(table(["rows", "metric", "center", *cases], rows), flush=True)
+
+
+# -------------------------------------------------------------------------------- weights
+
+
+def weights(folder):
+    X, y = load_breast_cancer(return_X_y=True)
+    X, y = standardised(X), np.where(y == 1, 1.0, -1.0)
+    rows = []
+    for center in ("origin", "trajectory"):
+        for l1, l2 in ((0.0, 0.0), (0.01, 0.0), (0.0, 0.01)):
+            options = {"center": center, "schedule": "constant", "eta0": 1.0, "l1": l1, "l2": l2}
+            twice, heavy = Learner(**options), Learner(**options)
+            twice.learn(np.repeat(X, 2, axis=0), np.repeat(y, 2))
+            heavy.learn(X, y, np.full(len(y), 2.0))
+            apart = np.linalg.norm(twice.coef_ - heavy.coef_) / np.linalg.norm(twice.coef_)
+            rows.append([center, f"{l1:g}", f"{l2:g}", f"{apart:.1e}"])
+    print(table(["center", "l1", "l2", "relative distance of the models"], rows), flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", required=True, help="folder with LIBSVM files")
+    parser.add_argument("--only", nargs="+", choices=list("abcde"), default=list("abcde"))
+    parser.add_argument("--repeats", type=int, default=5, help="of the times (default 5)")
+    options = parser.parse_args()
+    parts = {
+        "a": lambda: beside_sklearn(options.data),
+        "b": lambda: beside_wabbit(options.data),
+        "c": lambda: one_pass(options.data),
+        "d": lambda: times(options.repeats),
+        "e": lambda: weights(options.data),
+    }
+    for part in options.only:
+        parts[part]()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,222 @@
+"""The shell as a user meets it: what is wrong is named, figures are those of scikit-learn, names are shown."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+import re
+import subprocess
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import metrics
+
+import steelyard
+from steelyard.cli import main
+from steelyard.data.naming import name_products
+
+GOOD = "1 1:1 2:3\n-1 1:2\n" * 50
+TABLE = "a,b,y\n1,2,0\n3,4,1\n"
+
+
+def shell(*arguments, status=0):
+    assert main([str(each) for each in arguments]) == status
+
+
+WRONG = [  # name, content, options, what is told
+    ("x.libsvm", TABLE, "", "line 1, column 1: .*got 'a,b,y'; this looks like CSV: say --format csv --label COLUMN"),
+    ("x.csv", GOOD, "--label y", "no column 'y'.*this looks like LIBSVM text"),
+    ("x.csv", "1 |a x\n-1 |a y\n", "--label y", "this looks like Vowpal Wabbit's format: say --format vw"),
+    ("x.csv", "", "--label y", "x.csv has no rows"),
+    ("x.csv", "a,b,y\n", "--label y", "x.csv has no rows"),
+    ("x.csv", "\n\n", "--label y", "only empty lines"),
+    ("x.csv", TABLE, "", "say which column holds the labels, with --label .*'a', 'b', 'y'"),
+    ("x.csv", TABLE, "--label z", "there is no column 'z': there are 'a', 'b', 'y'"),
+    ("x.csv", TABLE, "--label y --drop z", "there is no column 'z'"),
+    ("x.csv", "a,a,y\n1,2,0\n", "--label y", "two columns are called 'a'"),
+    ("x.csv", 'a,b,y\n1,"x,0\n2,z,1\n', "--label y", "line 2, column 3: the quotes of a cell do not end"),
+    ("x.csv", "a,b,y\n1,2,0\n1,2\n", "--label y", "line 3, column 4: a row has 3 cells.*this one has 2"),
+    ("x.csv", "a,y\n1,0\nNA,1\n", "--label y", "line 3, column 1: the column 'a' .*--text a .*got 'NA'$"),
+    ("x.csv", "a,y\n1,0\nnan,1\n", "--label y", "line 3, column 1: in the column 'a' NaN"),
+    ("x.csv", "a,y\n1,0\n2,inf\n", "--label y", "line 3, column 3: the label in the column 'y' must be a finite"),
+    ("x.csv", "a,y,w\n1,0,1\n2,1,-1\n", "--label y --weight w", "line 3 has the weight -1: weights must be"),
+    ("x.csv", "a,y,w\n1,0,1\n2,1,nan\n", "--label y --weight w", "line 3, column 5: the weight .*, got 'nan'"),
+    ("x.csv", "a,y,w\n1,0,1\n2,1,\n", "--label y --weight w", "line 3, column 5: the weight.*is empty"),
+    ("x.csv", b"a,y\n1,0\n2\0,1\n", "--label y", "line 3, column 2: there is a byte of zero"),
+    ("x.csv", TABLE.encode("utf-16"), "--label y", "line 1.*UTF-16 text: save it as UTF-8"),
+    ("x.csv", TABLE.replace("\n", "\r"), "--label y", r"lines must end in \\n or \\r\\n"),
+    ("x.jsonl", '{"a":1,"y":0}\n{"a":1,"y":\n', "--label y", "line 2, column 12: a line must be one JSON object"),
+    ("x.jsonl", '[{"a":1,"y":0}]\n', "--label y", "this looks like one array: write each of its objects as a line"),
+    ("x.jsonl", '{"a":1,"a":2,"y":0}\n', "--label y", "line 1.*the key 'a' stands twice"),
+    ("x.jsonl", '{"a":[1],"y":0}\n', "--label y", "line 1.*the key 'a' holds a list.*y\":0}'$"),
+    ("x.jsonl", '{"a":"\\ud800","y":0}\n{"a":"b","y":1}\n', "--label y", "line 1.*column 'a'.*half of a character"),
+    ("x.libsvm", "1 1:1\n-1 1:nan\n", "", "line 2, column 4, index 1 has the value nan"),
+    ("x.libsvm", "1 1:1\n-1 99999999999:1\n", "", "largest index, in line 2, a mistake.*--bits"),
+    ("x.libsvm", "1 1:1\nnan 1:2\n", "", "line 2 has the label nan"),
+    ("x.libsvm", GOOD + "2 1:1\n", "--classes -1,1", "line 101 has the label 2: .*none of the classes"),
+    ("x.libsvm", b"\xef\xbb\xbf" + GOOD.encode(), "", "byte order mark"),
+    ("x.libsvm", b"\x01\xfe\x93,\x07;\n", "", "line 1, column 1.*this looks like a binary file"),
+    ("x.libsvm", "1 " + " ".join(f"{i}:1" for i in range(1, 99_999)) + " x\n", "", r"line 1, column \d{6}: .*got 'x'"),
+    ("x.libsvm", GOOD, "--label y", "read as libsvm, where --label .* means nothing"),
+    ("x.libsvm", GOOD, "--hash-all", "read as libsvm, where --hash-all .* means nothing"),
+    ("x.libsvm.gz", gzip.compress(GOOD.encode() * 9)[:60], "", "damaged or cut off"),
+    ("x.libsvm.xz", lzma.compress(GOOD.encode() * 9)[:60], "", "damaged or cut off"),
+    ("x.vw", "1 1 |a x\n-1 -2 |a y\n", "", "line 2 has the weight -2"),
+    ("x.vw", "1 1 0.5 |a x\n", "", "initial prediction.*--ignore-base"),
+    ("x.vw", "1 |a x\n-1 |a x:y\n", "", "line 2, column 9: the feature's value is not a number, got 'y'"),
+    ("x.parquet", b"PAR1 nothing", "--label y", "x.parquet: it cannot be read as Parquet or Arrow"),
+    ("x.arrow", b"nothing that is known", "--label y", "x.arrow: it cannot be read as Parquet or Arrow"),
+]
+
+
+@pytest.mark.parametrize("shuffle", [[], ["--no-shuffle"]])
+@pytest.mark.parametrize(("name", "content", "options", "told"), WRONG)
+def test_wrong_input_is_named(tmp_path, capsys, name, content, options, told, shuffle):
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    shell("learn", path, *options.split(), *shuffle, "--model", tmp_path / "m", status=1)
+    out, message = capsys.readouterr()
+    assert not out
+    assert message.startswith(f"steelyard: {tmp_path}") or "not enough memory" in message
+    assert message.count("\n") == 1
+    assert re.search(told, message), message
+    assert {each.name for each in tmp_path.iterdir()} == {name}
+
+
+def test_places_that_are_not_there(tmp_path, capsys):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "x.libsvm").write_text(GOOD)
+    for words, told in (
+        ([tmp_path / "absent"], "absent: No such file"),
+        ([tmp_path / "absent*"], "no file matches the pattern"),
+        ([tmp_path / "folder"], "is a folder"),
+        ([tmp_path / "folder", "--label", "y"], "is a folder"),
+        ([tmp_path / "x.libsvm", "--weights", tmp_path / "absent"], "absent: No such file"),
+    ):
+        shell("learn", *words, status=1)
+        assert told in capsys.readouterr().err
+    shell("learn", "-", "--weights", "-", status=2)
+
+
+def test_weights_in_a_file_are_those_of_a_column(tmp_path):
+    draw = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": draw.normal(size=99).round(3), "y": draw.integers(0, 2, 99), "w": draw.random(99)})
+    frame.loc[7, "y"] = None  # a row without a label
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame[["x", "y"]].to_csv(tmp_path / "b.csv", index=False)
+    frame["w"].to_csv(tmp_path / "w", index=False, header=False)
+    for name, words in (("a", ["--weight", "w"]), ("b", ["--weights", tmp_path / "w"])):
+        more = ["--label", "y", "--no-shuffle", "--passes", 2, "--quiet", "--model", tmp_path / name]
+        shell("learn", tmp_path / f"{name}.csv", *words, *more)
+    a, b = (steelyard.Learner.load(tmp_path / name) for name in "ab")
+    np.testing.assert_array_equal(a.coef_, b.coef_)
+
+
+@pytest.mark.parametrize("task", ["two classes", "three classes", "regression"])
+def test_evaluate_has_scikit_learns_figures(tmp_path, capsys, task):
+    draw = np.random.default_rng(1)
+    X, w = draw.normal(size=(700, 3)).round(4), draw.integers(0, 4, 700)
+    score = X @ [1.0, -2.0, 0.5] + draw.normal(size=700)
+    y = {"two classes": score > 0.0, "three classes": np.digitize(score, [-1, 1]), "regression": score.round(4)}[task]
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=np.asarray(y, float), w=w)
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    words = [tmp_path / "x.csv", "--label", "y", "--weight", "w"]
+    classes = ["--task", "classification"] if task != "regression" else []
+    shell("learn", *words, *classes, "--model", tmp_path / "m", "--json")
+    learned = json.loads(capsys.readouterr().out)
+    shell("evaluate", tmp_path / "m", *words, "--json")
+    found = json.loads(capsys.readouterr().out)
+    assert set(found) - {"calibration"} <= set(learned)
+    assert (found["examples"], found["weighted_examples"]) == (700, w.sum())
+    shell("predict", tmp_path / "m", tmp_path / "x.csv")
+    labels = np.array(capsys.readouterr().out.split(), float)
+    if task == "regression":
+        assert found["r2"] == pytest.approx(metrics.r2_score(y, labels, sample_weight=w), rel=1e-9)
+        squared = metrics.mean_squared_error(y, labels, sample_weight=w)
+        assert found["rmse"] == pytest.approx(np.sqrt(squared), rel=1e-9)
+        assert found["average_loss"] == pytest.approx(squared / 2.0, rel=1e-9)  # ½ (p − y)²
+        return
+    assert found["accuracy"] == pytest.approx(metrics.accuracy_score(y, labels, sample_weight=w), rel=1e-12)
+    shell("predict", tmp_path / "m", tmp_path / "x.csv", "--probabilities")
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert {len(line) for line in lines} == {1 if task == "two classes" else 3}
+    p = np.array(lines, float)
+    if task == "three classes":
+        np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-8)
+        return
+    assert found["average_loss"] == pytest.approx(metrics.log_loss(y, p[:, 0], sample_weight=w), rel=1e-7)
+    assert found["auc"] == pytest.approx(metrics.roc_auc_score(y, p[:, 0], sample_weight=w), rel=1e-6)
+    assert sum(each["weight"] for each in found["calibration"]) == pytest.approx(w.sum())
+    gaps = 0.0
+    for each in found["calibration"]:
+        inside = (p[:, 0] >= each["low"]) & ((p[:, 0] < each["high"]) | (each["high"] == 1.0))
+        assert each["weight"] == pytest.approx(w[inside].sum())
+        assert each["predicted"] == pytest.approx(np.average(p[inside, 0], weights=w[inside]), rel=1e-7)
+        assert each["observed"] == pytest.approx(np.average(np.asarray(y, float)[inside], weights=w[inside]))
+        gaps += w[inside].sum() * abs(each["predicted"] - each["observed"])
+    assert found["calibration_error"] == pytest.approx(gaps / w.sum())
+
+
+def test_rows_that_predict_leaves_out_are_told_of(tmp_path, capsys):
+    (tmp_path / "x.vw").write_text("1 |a x\n-1 |a y\n" * 9)
+    shell("learn", tmp_path / "x.vw", "--model", tmp_path / "m", "--quiet")
+    (tmp_path / "y.vw").write_text("|a x\n|a y:nan\n|a y:z\n|a y\n")
+    shell("predict", tmp_path / "m", tmp_path / "y.vw", "--on-error", "skip", "--quiet")
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == 2
+    assert "2 rows left out" in err
+    assert "line 2, feature a^y has the value nan" in err
+    assert "line 3, column 6" in err
+
+
+def test_names_are_noted_in_every_format(tmp_path):
+    frame = pd.DataFrame({"n": [1.0, 2.0, 0.5], "t": ["a", "b", ""], "y": [0, 1, 1]})
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    frame.to_json(tmp_path / "x.jsonl", orient="records", lines=True)
+    frame.to_parquet(tmp_path / "x.parquet")
+    found = []
+    for name in ("x.csv", "x.jsonl", "x.parquet"):
+        source = steelyard.open(tmp_path / name, label="y")
+        for _ in source:
+            pass
+        found.append(source.names)
+    assert found[0] == found[1] == found[2]
+    assert sorted(found[0].values()) == ["n", "t=a", "t=b"]
+
+
+@pytest.mark.parametrize("specs", [["ab"], ["aa"], ["abc"], ["ba"], ["::"]])
+def test_products_are_named(tmp_path, specs):
+    (tmp_path / "x.vw").write_text("1 |a x y:2 |b z |c u\n")
+    source = steelyard.open(tmp_path / "x.vw", interactions=specs, bits=22)
+    (row,) = [X.indices.tolist() for X, _, _ in source]
+    found = {**source.names, **name_products(row, source.names, source.schema())}
+    assert set(found) == set(row)
+    letters = {"ab": 2, "ba": 2, "aa": 3, "abc": 2, "::": 10}[specs[0]]
+    assert sum("*" in name for name in found.values()) == letters
+
+
+def test_products_of_columns_are_named(tmp_path, capsys):
+    (tmp_path / "x.csv").write_text("age,job=x,y\n1,a,0\n2,b=c,1\n3,a,1\n4,b=c,0\n")
+    shell("learn", tmp_path / "x.csv", "--label", "y", "-q", "age*job=x", "--model", tmp_path / "m", "--quiet")
+    shell("inspect", tmp_path / "m", "--json")
+    names = {each["name"] for each in json.loads(capsys.readouterr().out)["coefficients"]}
+    assert names == {"age", "job=x=a", "job=x=b=c", "age*job=x=a", "age*job=x=b=c"}
+
+
+def test_bash_completes(capsys):
+    shell("completion", "bash")
+    script = capsys.readouterr().out
+
+    def completed(*words):
+        tell = 'COMP_WORDS=("$@"); COMP_CWORD=$(($#-1)); _steelyard; printf "%s\\n" "${COMPREPLY[@]}"'
+        done = subprocess.run(
+            ["bash", "-c", f"{script}\n{tell}", "bash", *words], capture_output=True, text=True, check=True
+        )
+        return set(done.stdout.split())
+
+    assert completed("steelyard", "ev") == {"evaluate"}
+    assert completed("steelyard", "learn", "x", "--inter") == {"--interactions"}
+    assert {"csv", "vw", "parquet"} <= completed("steelyard", "learn", "x", "--format", "")
+    assert "--probabilities" in completed("steelyard", "predict", "m", "--")
