@@ -69,7 +69,6 @@ sphinx_gallery_conf = {
 suppress_warnings = [
     "config.cache",  # settings with functions
     "ref.python",  # a name that several classes have
-    "toc.not_readable",  # pages of the guide that are not written yet
 ]
 
 html_theme = "pydata_sphinx_theme"

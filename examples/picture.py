@@ -66,6 +66,7 @@ def small(svg):
 
 
 def main():
+    """Draw it for the light and for the dark theme."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 

@@ -2,8 +2,9 @@
 My loss is not in the list
 ==========================
 
-A parcel that comes later than promised costs nine times as much as one that comes as much too early. The squared loss does not know that. Two
-plain functions do, the value of the loss and its slope in the prediction p; they are compiled when they are first used.
+A parcel that comes later than promised costs nine times as much as one that comes as much too early. The
+squared loss does not know that. Two plain functions do, the value of the loss and its slope in the prediction
+p; they are compiled when they are first used.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,9 @@
 How do I predict a range instead of a number?
 =============================================
 
-The quantile loss with τ = 0.9 is least where nine labels of ten lie below the prediction. Two models, for 0.05 and 0.95, make a
-band that should hold nine rows of ten, and a third gives the median. Here the noise grows with x, and the band grows with it.
+The quantile loss with τ = 0.9 is least where nine labels of ten lie below the prediction. Two models, for
+0.05 and 0.95, make a band that should hold nine rows of ten, and a third gives the median. Here the noise
+grows with x, and the band grows with it.
 """
 
 import matplotlib.pyplot as plt

@@ -2,11 +2,13 @@
 Which learning rate does the mixture use?
 =========================================
 
-All of them, each by its share, and the shares follow the data. For 10,000 rows what makes a label positive stands still: small rates and the experts
-with a full matrix have the mixture. Then it turns, so that old rows mislead, and the largest of the rates that fall like 1/√n takes over at once.
-From row 20,000 on it stands still again, and after some thousand rows the mixture has moved to a rate that falls faster.
+All of them, each by its share, and the shares follow the data. For 10,000 rows what makes a label positive
+stands still: small rates and the experts with a full matrix have the mixture. Then it turns, so that old rows
+mislead, and the largest of the rates that fall like 1/√n takes over at once. From row 20,000 on it stands
+still again, and after some thousand rows the mixture has moved to a rate that falls faster.
 
-:func:`steelyard.plot_bank` draws the shares from what ``bank_`` of an estimator, or :meth:`steelyard.Mixture.bank`, says along the way.
+:func:`steelyard.plot_bank` draws the shares from what ``bank_`` of an estimator, or
+:meth:`steelyard.Mixture.bank`, says along the way.
 """
 
 import matplotlib.pyplot as plt

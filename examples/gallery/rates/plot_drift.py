@@ -2,11 +2,11 @@
 The stream changes. Does the model follow?
 ==========================================
 
-Clicks on 30 columns. At rows 10,000 and 20,000 what makes people click changes, all at once. Each model predicts a row before it learns it; the
-picture shows the average log loss of the last 500 rows.
+Clicks on 30 columns. At rows 10,000 and 20,000 what makes people click changes, all at once. Each model
+predicts a row before it learns it; the picture shows the average log loss of the last 500 rows.
 
-The two learners with a rate were given the best of 13 rates in hindsight, from 0.001 to 1000: one lets its steps fall like 1/√t, the other does not. The
-mixture was given nothing, and is the first to recover.
+The two learners with a rate were given the best of 13 rates in hindsight, from 0.001 to 1000: one lets its
+steps fall like 1/√t, the other does not. The mixture was given nothing, and is the first to recover.
 """
 
 import matplotlib.pyplot as plt
@@ -42,7 +42,7 @@ window = 500
 figure, ax = plt.subplots(layout="constrained")
 for (name, loss), color in zip(losses.items(), ("C0", "C1", "C2", "C5"), strict=True):
     rolling = np.convolve(loss, np.ones(window) / window, mode="valid")
-    ax.plot(np.arange(window, n + 1), rolling, color=color, lw=1 if color == "C5" else 1.6, label=f"{name}: {loss.mean():.3f} on average")
+    ax.plot(np.arange(window, n + 1), rolling, color=color, lw=1.5, label=f"{name}: {loss.mean():.3f} on average")
 ax.set(xlim=(0, n), xlabel="rows", ylabel="log loss of the last 500 rows", ylim=(0.2, 1.2))
 ax.set_title("Two sudden changes, at rows 10,000 and 20,000")
 ax.legend()

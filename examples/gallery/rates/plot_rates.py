@@ -2,11 +2,12 @@
 How much does the learning rate matter?
 =======================================
 
-Every update with rates from 10⁻³ to 10³, one pass each over the same rows, five shuffles. The average loss is progressive: each row is
-predicted before it is learned. The dashed line is the default, ``eta0="auto"``, which takes no rate.
+Every update with rates from 10⁻³ to 10³, one pass each over the same rows, five shuffles. The average loss is
+progressive: each row is predicted before it is learned. The dashed line is the default, ``eta0="auto"``,
+which takes no rate.
 
-All updates are alike where the rate is small. Where it is large, the loss of the linearized one leaves the picture (arrows; the number says how far
-it goes), and those of the other three rise slowly.
+All updates are alike where the rate is small. Where it is large, the loss of the linearized one leaves the
+picture (arrows; the number says how far it goes), and those of the other three rise slowly.
 """
 
 import matplotlib.pyplot as plt

@@ -2,10 +2,11 @@
 Must I scale my columns?
 ========================
 
-The columns of a standardised set are multiplied by random powers of ten, between 10⁻ᵏ and 10ᵏ: columns in all kinds of units. Both models
-make one pass. What is the accuracy on rows that were held out?
+The columns of a standardised set are multiplied by random powers of ten, between 10⁻ᵏ and 10ᵏ: columns in all
+kinds of units. Both models make one pass. What is the accuracy on rows that were held out?
 
-The model without a learning rate hardly notices the units. Stochastic gradient descent does: how well it works depends on the draw.
+The model without a learning rate hardly notices the units. Stochastic gradient descent does: how well it
+works depends on the draw.
 """
 
 import matplotlib.pyplot as plt

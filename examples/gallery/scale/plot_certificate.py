@@ -2,11 +2,12 @@
 How far am I from the best model?
 =================================
 
-While it learns, a model keeps a few sums that prove how far its progressive loss is at most above that of *any* linear model of a given norm. Here
-they are compared with the truth, for which the best such model must be found at each moment, by looking at all rows again.
+While it learns, a model keeps a few sums that prove how far its progressive loss is at most above that of
+*any* linear model of a given norm. Here they are compared with the truth, for which the best such model must
+be found at each moment, by looking at all rows again.
 
-Both are per round: the average loss of the mixture minus that of the best model of norm up to 3 in scaled columns. The bound is never
-below the truth, and comes closer to it as rows go by.
+Both are per round: the average loss of the mixture minus that of the best model of norm up to 3 in scaled
+columns. The bound is never below the truth, and comes closer to it as rows go by.
 """
 
 import matplotlib.pyplot as plt

@@ -2,14 +2,17 @@
 What is lost when many machines learn at once?
 ==============================================
 
-The rows are dealt out to shards, each learns its own, and :func:`steelyard.merge` makes one model of them: all in one process
-here, and on many machines with :func:`steelyard.distributed.fit`.
+The rows are dealt out to shards, each learns its own, and :func:`steelyard.merge` makes one model of them:
+all in one process here, and on many machines with :func:`steelyard.distributed.fit`.
 
-The columns move together, which is the hard case for an average of models. Shards of one round do not see each other's rows. "One round": after a common start of 1,000 rows, every shard learns all of its rows, and they are merged
-once. "Rounds that grow": they are merged again and again, each time when the number of rows has doubled.
+The columns move together, which is the hard case for an average of models. Shards of one round do not see
+each other's rows. "One round": after a common start of 1,000 rows, every shard learns all of its rows, and
+they are merged once. "Rounds that grow": they are merged again and again, each time when the number of rows
+has doubled.
 """
 
 import copy
+from itertools import pairwise
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -33,7 +36,7 @@ def learn(shards, stops):
     """Rows up to each of ``stops`` are dealt out to the shards, learned, and merged."""
     model = Mixture("logistic")
     model.learn(X[: stops[0]], y[: stops[0]])
-    for start, stop in zip(stops, stops[1:], strict=False):
+    for start, stop in pairwise(stops):
         parts = [copy.deepcopy(model) for _ in range(shards)]
         for k, part in enumerate(parts):
             part.learn(X[start + k : stop : shards], y[start + k : stop : shards])

@@ -5,7 +5,8 @@ How large must the table be for hashed text?
 Is a sentence from the documentation of NumPy or of SciPy's statistics? Words are hashed into 2ᵇ columns, so
 that no vocabulary must be kept. With few bits, different words share a column.
 
-The sentences are docstrings of the packages that are installed, so the numbers change a little with their versions.
+The sentences are docstrings of the packages that are installed, so the numbers change a little with their
+versions.
 """
 
 import inspect
@@ -54,7 +55,8 @@ ax.legend(loc="lower left")
 plt.show()
 
 # %%
-# The words that speak most for either side, by the size of their coefficients. A hash has no way back, so each word of the text is asked for its column:
+# The words that speak most for either side, by the size of their coefficients. A hash has no way back, so
+# each word of the text is asked for its column:
 
 words = sorted({word for sentence in text for word in sentence.split() if len(word) > 3})
 hashed = HashingVectorizer(n_features=2**20, alternate_sign=False, norm=None).transform(words)

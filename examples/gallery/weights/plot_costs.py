@@ -2,8 +2,9 @@
 What if one mistake costs more than the other?
 ==============================================
 
-One row in twenty is positive (a fraud, say), and to miss it costs more than a false alarm. The cost of a mistake on a row is the weight of
-that row. The higher the cost of a miss, the fewer positives are missed and the more false alarms there are.
+One row in twenty is positive (a fraud, say), and to miss it costs more than a false alarm. The cost of a
+mistake on a row is the weight of that row. The higher the cost of a miss, the fewer positives are missed and
+the more false alarms there are.
 """
 
 import matplotlib.pyplot as plt
@@ -27,7 +28,8 @@ for cost in costs:
     price_unweighted.append(np.mean(weights[test] * (plain != y[test])))
 
 # %%
-# On the right, the average cost of a row that was held out: the model that was told the costs against the one that was not.
+# On the right, the average cost of a row that was held out: the model that was told the costs against the one
+# that was not.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.4, 4.2), layout="constrained")
 left.plot(costs, missed, "o-", color="C1", label="positives that are missed")
@@ -37,7 +39,8 @@ left.set_title("Which mistakes are made")
 left.legend()
 right.plot(costs, price_unweighted, "^--", color="C5", label="weight 1 for all")
 right.plot(costs, price, "o-", color="C0", label="weight = cost")
-right.set(xscale="log", ylim=(0, None), xlabel="cost of a miss, in false alarms", ylabel="average cost of a held-out row")
+right.set(xscale="log", ylim=(0, None), xlabel="cost of a miss, in false alarms")
+right.set_ylabel("average cost of a held-out row")
 right.set_title("What they cost")
 right.legend()
 plt.show()

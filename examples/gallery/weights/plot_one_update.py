@@ -2,11 +2,12 @@
 What does a weight do to one update?
 ====================================
 
-One example with label 3 meets a model that predicts 0, at rate 1. Where does the prediction land when the example has weight h?
+One example with label 3 meets a model that predicts 0, at rate 1. Where does the prediction land when the
+example has weight h?
 
-The dots are plain gradient descent on the same example, cut into 10,000 pieces of weight h/10,000: what "seen h times" means. IWA lies
-on them. The linearized step (that of SGD) passes the label from h = 1 on. aProx stops half way, whatever the weight. The proximal step
-comes near the label more slowly.
+The dots are plain gradient descent on the same example, cut into 10,000 pieces of weight h/10,000: what "seen
+h times" means. IWA lies on them. The linearized step (that of SGD) passes the label from h = 1 on. aProx
+stops half way, whatever the weight. The proximal step comes near the label more slowly.
 """
 
 import matplotlib.pyplot as plt
@@ -37,7 +38,8 @@ plt.show()
 # %%
 # Weights to add up
 # -----------------
-# A step of weight 2 and then one of weight 3 end where one of weight 5 ends. Of the four updates only IWA has this property.
+# A step of weight 2 and then one of weight 3 end where one of weight 5 ends. Of the four updates only IWA has
+# this property.
 
 for update in ("iwa", "linearized", "aprox", "proximal"):
     p = 0.0

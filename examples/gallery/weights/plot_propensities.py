@@ -2,9 +2,9 @@
 The sample is biased, and I know how
 ====================================
 
-Rows with a large x had less chance to be seen: the propensity falls from 1 to 0.01. Each row that was seen gets the weight one over its
-propensity. The line that is learned with these weights is then near the best line for everybody. Without weights it is the line for
-those that were seen.
+Rows with a large x had less chance to be seen: the propensity falls from 1 to 0.01. Each row that was seen
+gets the weight one over its propensity. The line that is learned with these weights is then near the best
+line for everybody. Without weights it is the line for those that were seen.
 """
 
 import matplotlib.pyplot as plt
@@ -28,7 +28,8 @@ weighted = OnlineRegressor(random_state=0).fit(X[seen], y[seen], sample_weight=1
 
 figure, ax = plt.subplots(layout="constrained")
 some = np.flatnonzero(seen)[::8]
-ax.scatter(x[some], y[some], s=2 / propensity[some], color="C5", alpha=0.35, lw=0, label="rows that were seen (one in 8)")
+areas = 2 / propensity[some]
+ax.scatter(x[some], y[some], s=areas, color="C5", alpha=0.35, lw=0, label="rows that were seen (one in 8)")
 ends = np.array([[0.0], [4.0]])
 for model, style, name in (
     (unweighted, "C1-", "learned from them, unweighted"),

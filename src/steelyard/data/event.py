@@ -60,7 +60,7 @@ class EventRow:
         self._starts: Any = np.zeros(2, np.int64)
         self.indices, self.values, self.indptr = np.empty(size, np.uint32), np.empty(size), np.zeros(2, np.uint64)
         slots, no_terms = np.zeros(size, np.uint16), np.zeros((0, 8), np.int64)
-        room = (np.empty(size, np.uint32), np.empty(size), np.empty((2, size), np.uint64))
+        room = (np.empty(size, np.uint32), np.empty(size), np.empty((2, size), np.uint64), np.empty(32, np.uint32))
         ends = (np.empty(266, np.int64), np.empty(size, np.int64), self.indptr.view(np.int64))
         given = (self._hashes, self._given, slots, self._starts, np.zeros(1, np.int64), no_terms, self.bits)
         self._settle = bind_kernel("settle", (*given, *room, *ends, self.indices, self.values))
