@@ -1,6 +1,6 @@
 """Peak memory of `steelyard learn -` on a short and on a long stream through a pipe, made on the fly.
 
-    python benchmarks/memory.py [MEGABYTES]       # of the long stream: 4,000 by default; the short one has 40
+    python benchmarks/memory.py [MEGABYTES] [FORMAT …]       # of the long stream: 4,000 by default; the short one has 40
 
 Rows are drawn again and again from 20,000 different ones, so that the text costs nothing to make.
 """
@@ -62,7 +62,7 @@ def peak(kind, megabytes, *options):
 
 def main():
     long = int(sys.argv[1]) if len(sys.argv) > 1 else 4000
-    for kind in FORMATS:
+    for kind in sys.argv[2:] or FORMATS:
         size = long if kind in FORMATS[:2] else min(long, 1000)  # the others are read more slowly
         short, most = peak(kind, SHORT), peak(kind, size)
         print(

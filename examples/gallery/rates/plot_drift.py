@@ -42,7 +42,13 @@ window = 500
 figure, ax = plt.subplots(layout="constrained")
 for (name, loss), color in zip(losses.items(), ("C0", "C1", "C2", "C5"), strict=True):
     rolling = np.convolve(loss, np.ones(window) / window, mode="valid")
-    ax.plot(np.arange(window, n + 1), rolling, color=color, lw=1 if color == "C5" else 1.6, label=f"{name}: {loss.mean():.3f} on average")
+    ax.plot(
+        np.arange(window, n + 1),
+        rolling,
+        color=color,
+        lw=1 if color == "C5" else 1.6,
+        label=f"{name}: {loss.mean():.3f} on average",
+    )
 ax.set(xlim=(0, n), xlabel="rows", ylabel="log loss of the last 500 rows", ylim=(0.2, 1.2))
 ax.set_title("Two sudden changes, at rows 10,000 and 20,000")
 ax.legend()

@@ -37,7 +37,9 @@ left.set_title("Which mistakes are made")
 left.legend()
 right.plot(costs, price_unweighted, "^--", color="C5", label="weight 1 for all")
 right.plot(costs, price, "o-", color="C0", label="weight = cost")
-right.set(xscale="log", ylim=(0, None), xlabel="cost of a miss, in false alarms", ylabel="average cost of a held-out row")
+right.set(
+    xscale="log", ylim=(0, None), xlabel="cost of a miss, in false alarms", ylabel="average cost of a held-out row"
+)
 right.set_title("What they cost")
 right.legend()
 plt.show()

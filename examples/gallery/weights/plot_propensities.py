@@ -28,7 +28,9 @@ weighted = OnlineRegressor(random_state=0).fit(X[seen], y[seen], sample_weight=1
 
 figure, ax = plt.subplots(layout="constrained")
 some = np.flatnonzero(seen)[::8]
-ax.scatter(x[some], y[some], s=2 / propensity[some], color="C5", alpha=0.35, lw=0, label="rows that were seen (one in 8)")
+ax.scatter(
+    x[some], y[some], s=2 / propensity[some], color="C5", alpha=0.35, lw=0, label="rows that were seen (one in 8)"
+)
 ends = np.array([[0.0], [4.0]])
 for model, style, name in (
     (unweighted, "C1-", "learned from them, unweighted"),
