@@ -1,6 +1,6 @@
 """Peak memory of `steelyard learn -` on a short and on a long stream through a pipe, made on the fly.
 
-    python benchmarks/memory.py [MEGABYTES] [FORMAT …]       # of the long stream: 4,000 by default; the short one has 40
+    python benchmarks/memory.py [MEGABYTES] [FORMAT …]       # of the long stream, 4,000; the short one has 40
 
 Rows are drawn again and again from 20,000 different ones, so that the text costs nothing to make.
 """
