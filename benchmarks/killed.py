@@ -86,11 +86,14 @@ def main():
             for path in folder.iterdir():
                 path.unlink()
             for kind in signals:
-                found = [trial(folder, data, options, plain, whole, kind, draw) for _ in range(times)]
+                found = []
+                while sum(stopped for stopped, _, _ in found) < times:
+                    found.append(trial(folder, data, options, plain, whole, kind, draw))
+                    whole *= 1.0 if found[-1][0] else 0.8  # it was at its end already: the machine is faster now
                 stopped, kept, same = (sum(each) for each in zip(*found, strict=True))
-                failed += times - same
+                failed += len(found) - same
                 print(
-                    f"{way}, {kind.name}: {times} runs, {stopped} stopped before the end, {kept} of them with a "
+                    f"{way}, {kind.name}: {len(found)} runs, {stopped} stopped before the end, {kept} of them with a "
                     f"checkpoint; {same} models the same to the bit",
                     flush=True,
                 )

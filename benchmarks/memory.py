@@ -1,6 +1,6 @@
 """Peak memory of `steelyard learn -` on a short and on a long stream through a pipe, made on the fly.
 
-    python benchmarks/memory.py [MEGABYTES]       # of the long stream: 4,000 by default; the short one has 40
+    python benchmarks/memory.py [MEGABYTES] [FORMAT …]       # of the long stream, 4,000; the short one has 40
 
 Rows are drawn again and again from 20,000 different ones, so that the text costs nothing to make.
 """
@@ -65,10 +65,11 @@ def peak(kind, megabytes, *options):
 def main():
     options = parser(__doc__)
     options.add_argument("megabytes", nargs="?", type=int, default=4000, metavar="MEGABYTES")
+    options.add_argument("formats", nargs="*", metavar="FORMAT", help="default all")
     options = options.parse_args()
     smallest, long = (1, 2) if options.quick else (SHORT, options.megabytes)
     results = Results("memory", options)
-    for kind in FORMATS:
+    for kind in options.formats or FORMATS:
         size = long if kind in FORMATS[:2] else min(long, 1000)  # the others are read more slowly
         peaks = {f"{each:,} MB of text": peak(kind, each) for each in (smallest, size)}
         results.compare(kind, peaks, next(iter(peaks)), unit="MB")

@@ -22,6 +22,7 @@ import tempfile
 from pathlib import Path
 
 PAGES = [Path(__file__).parent / "guide" / "streams.md"]
+_FIRST_USE = "steelyard: compiling for this machine, once"
 NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 
 
@@ -77,7 +78,8 @@ def run(block, folder, has_a9a):
         done = subprocess.run(
             ["bash", "-c", f"{{ {shell} {command}\n }} 2>&1"], cwd=folder, capture_output=True, text=True, check=False
         )
-        lines += [f"$ {command}", *done.stdout.rstrip("\n").splitlines()]
+        printed = done.stdout.rstrip("\n").splitlines()
+        lines += [f"$ {command}", *(line for line in printed if not line.startswith(_FIRST_USE))]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 

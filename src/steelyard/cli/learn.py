@@ -78,7 +78,9 @@ def _add_learner_options(group: Any) -> None:
     group.add_argument("--metric", choices=METRICS, default="diagonal", help="default diagonal")
     group.add_argument("--center", choices=CENTERS, default="trajectory", help="default trajectory")
     group.add_argument("--radius", type=float, metavar="R", help="keep the model in a ball (needs --metric scalar)")
-    group.add_argument("--l1", type=float, default=0.0, metavar="L", help="penalty l1 |x| (needs a rate)")
+    group.add_argument(
+        "--l1", type=float, default=0.0, metavar="L", help="penalty l1 |x| (needs a rate; zeros: origin)"
+    )
     group.add_argument("--l2", type=float, default=0.0, metavar="L", help="penalty l2/2 |x|^2 (needs a rate)")
     group.add_argument("--average", action="store_true", help="predict with the average of all models (needs a rate)")
     group.add_argument("--no-intercept", dest="fit_intercept", action="store_false", help="no constant feature")
