@@ -73,7 +73,7 @@ def beside_sklearn(results, folder):
             agree = ((ours.coef_.ravel() != 0.0) == (theirs.coef_.ravel() != 0.0)).mean()
             rows.append([name, f"{l1:g}", f"{l2:g}", f"{ratio:.4f}", f"{agree:.1%}" if l1 else ""])
     results.table(
-        "Many passes: the objective beside scikit-learn's, each at its own solver's end",
+        "Many passes: the objective beside scikit-learn's",
         ["set", "l1", "l2", "objective / scikit-learn's", "zeros that agree"],
         rows,
     )
