@@ -107,7 +107,8 @@ def main() -> None:
             before = "" if np.isnan(first) else f"{shown(first, 's')} the first time"
             print(f"{name:40s} {before:>24s} {shown(later, 's'):>10s} later   {imported}", flush=True)
     itself = times[LEARN][1] - times[ONE_ROW][1]
-    print(f"the fit's first time is {times[FIT][0] / times[FIT][1]:.2f} of a later one")
+    if not options.quick:
+        print(f"the fit's first time is {times[FIT][0] / times[FIT][1]:.2f} of a later one")
     print(
         f"the learning itself takes {itself:.2f} s, and `steelyard learn` "
         f"{times[LEARN][1] / (times[IMPORTS][1] + itself):.2f} of the two imports and that"

@@ -26,7 +26,7 @@ extensions = [
     "pictures",
     "paper_results",
 ]
-exclude_patterns = ["_build", "_templates"]
+exclude_patterns = ["_build", "_templates", "**sg_execution_times*"]  # the last: they fetch scripts from the network
 templates_path = ["_templates"]
 highlight_language = "none"
 
@@ -39,7 +39,7 @@ autosummary_generate = True
 autosummary_imported_members = False
 autodoc_mock_imports = ["river"]  # the classes for River are shown without it
 nitpicky = True  # every name that a docstring links to is there
-autodoc_default_options = {"members": True, "inherited-members": False}
+autodoc_default_options = {"members": True}
 autodoc_typehints = "none"  # docstrings say it in words
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
@@ -69,6 +69,7 @@ sphinx_gallery_conf = {
 suppress_warnings = [
     "config.cache",  # settings with functions
     "ref.python",  # a name that several classes have
+    "toc.not_readable",  # pages of the guide that are not written yet
 ]
 
 html_theme = "pydata_sphinx_theme"

@@ -3,6 +3,8 @@
 python examples/picture.py [FOLDER]
 """
 
+import io
+import re
 import sys
 from pathlib import Path
 
@@ -28,7 +30,7 @@ def one_example(ax, colors, ink):
     ax.axhline(3.0, color=ink, lw=0.8, ls=":")
     ax.text(0.01, 3.08, "the label")
     ax.set(xscale="log", ylim=(0, 6), xlabel="importance weight of one example", ylabel="prediction after one step")
-    ax.set_title("No step overshoots")
+    ax.set_title("IWA does not overshoot")
     ax.legend(loc="upper left")
 
 
@@ -51,7 +53,16 @@ def one_pass(ax, colors):
     ax.axhline(np.mean(losses), color=colors["auto"], lw=2.2, ls="--", label="Steelyard, no rate")
     ax.set(xscale="log", ylim=(0, 0.8), xlabel="learning rate", ylabel="log loss of one pass (breast_cancer)")
     ax.set_title("No rate to tune")
-    ax.legend(loc="upper center")
+    ax.legend(loc=(0.2, 0.72))
+
+
+def small(svg):
+    """The same picture in half the bytes: paths to a hundredth of a point, and on one line each."""
+
+    def rounded(path):
+        return " ".join(re.sub(r"-?\d+\.\d+", lambda number: f"{float(number[0]):.2f}", path[0]).split())
+
+    return re.sub(r'd="[^"]*"', rounded, svg)
 
 
 def main():
@@ -64,13 +75,15 @@ def main():
         style |= {"axes.titleweight": "bold", "axes.titlelocation": "left", "legend.frameon": False}
         style |= {"grid.color": "#888888", "grid.alpha": 0.25, "axes.facecolor": ground, "figure.facecolor": ground}
         style |= dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), ink)
-        style |= {"svg.hashsalt": "steelyard", "svg.fonttype": "path", "path.simplify_threshold": 1.0}
+        style |= {"svg.hashsalt": "steelyard", "svg.fonttype": "none", "path.simplify_threshold": 1.0}
         with mpl.rc_context(style):
             figure = Figure(figsize=(9.2, 3.5), layout="constrained")
             left, right = figure.subplots(1, 2)
             one_example(left, COLORS[theme], ink)
             one_pass(right, COLORS[theme])
-            figure.savefig(folder / f"why-{theme}.svg", metadata={"Date": None, "Creator": None})
+            text = io.StringIO()
+            figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+            (folder / f"why-{theme}.svg").write_text(small(text.getvalue()), encoding="utf-8")
 
 
 if __name__ == "__main__":

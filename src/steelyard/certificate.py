@@ -114,13 +114,13 @@ class Certificate:
     def penalised_bound(
         self, l1: float = 0.0, l2: float = 0.0, *, intercept: float = 0.0, radius: float = np.inf
     ) -> float:
-        """An upper bound on sum h loss(p) - sum h (loss(<q, u> + b) + r(u)), for all u with ||u||_1 <= ``radius`` and
-        |b| <= ``intercept`` at once, r(u) = l1 ||u||_1 + l2/2 ||u||^2.
+        """An upper bound on sum h loss(p) - sum h (loss(<q, u> + b) + r(u)), for all u with ``||u||_1 <= radius`` and
+        ``|b| <= intercept`` at once, ``r(u) = l1 ||u||_1 + l2/2 ||u||^2``::
 
-            C + H r*(-Z/H) + B |Z_b|,    H = sum h, B = ``intercept``, Z_b the intercept's entry of Z
+            C + H r*(-Z/H) + B |Z_b|,    H = sum h, B = intercept, Z_b the intercept's entry of Z
 
-        r* is the sum of max(0, |s_j| - l1)^2 / (2 l2); without l2, and within the radius D, it is
-        D max(0, max |s_j| - l1). So the bound is finite if l2 > 0, or radius < inf, or no |Z_j| is above H l1.
+        r* is the sum of ``max(0, |s_j| - l1)^2 / (2 l2)``; without l2, and within the radius D, it is
+        ``D max(0, max |s_j| - l1)``. So the bound is finite if l2 > 0, or radius < inf, or no ``|Z_j|`` is above H l1.
 
         It compares the cumulated progressive loss with H times the *penalised* objective of u. The penalties of the
         learner's own models on the way are not in it: a bound on the loss and those together is not claimed. It holds
