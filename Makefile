@@ -38,7 +38,7 @@ docs: $(VENV)/ready-docs
 	$(BIN)/python docs/_ext/check_links.py docs/_build/html
 
 # Results go into benchmarks/results, and from there into docs/benchmarks.md.
-BENCHES := speed floor growth auto events shuffle bank reader text startup weights drift workers
+BENCHES := speed floor growth auto events shuffle bank reader text startup memory modelsize weights drift repeated penalties workers
 bench: $(VENV)/ready $(BENCHES:%=bench-%)
 	$(BIN)/python benchmarks/page.py
 

@@ -19,7 +19,8 @@ from typing import Any
 
 import summary
 from record import read, shown
-from summary import figure, overall, table
+from sets import table
+from summary import figure, overall
 
 from steelyard.data.files import atomic_write
 
@@ -34,7 +35,7 @@ Result = dict[str, Any]
 
 def fill(text: str, results: dict[str, Result]) -> str:
     """The page with its blocks written anew."""
-    return MARK.sub(lambda mark: f"<!-- {mark[1]} -->\n{block(mark[1], results)}\n<!-- end -->", text)
+    return MARK.sub(lambda mark: f"<!-- {mark[1]} -->\n{block(mark[1], results).strip()}\n<!-- end -->", text)
 
 
 def block(name: str, results: dict[str, Result]) -> str:
@@ -49,7 +50,7 @@ def block(name: str, results: dict[str, Result]) -> str:
     parts = [BLOCKS[name](result)]
     if name in ALT:
         parts.insert(0, f"![{ALT[name]}](generated/benchmarks/{name}.svg)")
-    return "\n\n".join([*parts, source(result, results)])
+    return "\n\n".join([*(part.strip() for part in parts), source(result, results)])
 
 
 def source(result: Result, results: dict[str, Result]) -> str:
@@ -109,7 +110,7 @@ def ratios(result: Result) -> str:
             columns = [row[1:] for row in cells]
             rows = [[name, *each] for name, *each in zip(names, *columns, strict=True)]
             parts.append(table([f"ratio to {peer}", *cases], rows))
-    return "\n\n".join(parts)
+    return "\n".join(parts)
 
 
 def cell(entry: Result) -> str:
@@ -138,7 +139,7 @@ def floor(result: Result) -> str:
         rows.append([f"{shape['columns']:,}", str(shape["nonzeros"]), *times])
     speed = f"Memory is read at {bandwidth['value']:.3g} GB/s by one core."
     head = ["features", "non-zeros a row", *(name.removesuffix(" alone") for name in names)]
-    return f"Nanoseconds for each non-zero:\n\n{table(head, rows)}\n\n{speed}"
+    return f"Nanoseconds for each non-zero:\n\n{table(head, rows)}\n{speed}"
 
 
 def growth(result: Result) -> str:
@@ -147,6 +148,10 @@ def growth(result: Result) -> str:
         took = f"{shown(entry['value'][-1], 's')} at {entry['sizes'][-1]:,}"
         rows.append([f"{entry['case']}: {entry['contender']}", f"{entry['slope']:.2f}", took])
     return table(["", "slope", "one pass"], rows)
+
+
+def as_kept(result: Result) -> str:
+    return "\n".join(f"{each['case']}:\n\n{table(each['head'], each['value'])}" for each in result["entries"])
 
 
 def memory(result: Result) -> str:
@@ -168,7 +173,7 @@ def quality(result: Result) -> str:
     shape = [entry for entry in result["entries"] if "rows" in entry and entry["contender"] == "steelyard"]
     sets = ", ".join(f"{each['case']} ({each['rows']:,} × {each['columns']:,})" for each in shape)
     head = ["compared with", "geometric mean", "worst", "no worse on", "sets"]
-    return f"{table(head, rows)}\n\nSets (rows × columns): {sets}."
+    return f"{table(head, rows)}\nSets (rows × columns): {sets}."
 
 
 def rates(result: Result) -> str:
@@ -226,6 +231,7 @@ BLOCKS: dict[str, Callable[[Result], str]] = {
     ),
     **dict.fromkeys(("startup", "drift", "repeated"), each_case),
     "memory": memory,
+    "penalties": as_kept,
     "floor": floor,
     "growth": growth,
     "quality": quality,

@@ -11,13 +11,13 @@ e   a row of weight 2 beside the row twice, in `partial_fit`, where the penalty'
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
-from sets import dense, table
+from record import Results, parser
+from sets import dense
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.linear_model import ElasticNet, LogisticRegression
 from speed import dense_data, sparse_data
@@ -48,7 +48,7 @@ def objective(loss, X, y, model, l1, l2):
     return fit + l1 * np.abs(coef).sum() + 0.5 * l2 * coef @ coef
 
 
-def beside_sklearn(folder):
+def beside_sklearn(results, folder):
     names = {"breast cancer": None, "heart_scale": 1, "german.numer_scale": 1, "diabetes": None, "housing_scale": 0}
     rows = []
     for name, kind in names.items():
@@ -72,7 +72,11 @@ def beside_sklearn(folder):
             ratio = objective(loss, X, y, ours, l1, l2) / objective(loss, X, y, theirs, l1, l2)
             agree = ((ours.coef_.ravel() != 0.0) == (theirs.coef_.ravel() != 0.0)).mean()
             rows.append([name, f"{l1:g}", f"{l2:g}", f"{ratio:.4f}", f"{agree:.1%}" if l1 else ""])
-    print(table(["set", "l1", "l2", "objective / scikit-learn's", "zeros that agree"], rows), flush=True)
+    results.table(
+        "Many passes: the objective beside scikit-learn's",
+        ["set", "l1", "l2", "objective / scikit-learn's", "zeros that agree"],
+        rows,
+    )
 
 
 # -------------------------------------------------------------------------------- Wabbit
@@ -114,7 +118,7 @@ def as_sparse(X, y, loss, count, l2, eta0):
     return found
 
 
-def beside_wabbit(folder):
+def beside_wabbit(results, folder):
     rows = []
     for name in ("a9a", "ijcnn1", "mushrooms", "reuters", "svmguide1", "german.numer_scale"):
         X, y = read(name, folder)
@@ -128,13 +132,15 @@ def beside_wabbit(folder):
             ours, own = as_sparse(X, y, "logistic", count, 1.0 / len(y), 1.0)
             rows.append([name, f"{l1:g}", f"{loss:.4f}", str(count), f"{ours:.4f}", str(own), f"{ours / loss:.3f}"])
     head = ["set", "VW's l1", "VW --ftrl, the better of 2 rates", "not zero", "ours, eta0=1", "not zero", "ratio"]
-    print(table(head, rows), flush=True)
+    results.table(
+        "One pass: progressive loss beside Vowpal Wabbit's, at as many coefficients that are not zero", head, rows
+    )
 
 
 # -------------------------------------------------------------------------------- text
 
 
-def one_pass(folder):
+def one_pass(results, folder):
     rows = []
     for name, rates in (("reuters", (1e-3, 3e-4)), ("news20", (1e-3, 3e-4, 1e-4))):
         X, y = read(name, folder)
@@ -146,16 +152,20 @@ def one_pass(folder):
                 model = OnlineClassifier(l1=l1, **options).fit(X, y)
                 kept = (model.coef_ != 0.0).mean()
                 rows.append([name, center, f"{l1:g}", f"{kept:.1%}", f"{model.score(T, z):.2%}", f"{plain:.2%}"])
-    print(table(["set", "center", "l1", "not zero", "accuracy", "without l1"], rows), flush=True)
+    results.table(
+        "One pass over text: how many coefficients are not zero, and accuracy on the test file",
+        ["set", "center", "l1", "not zero", "accuracy", "without l1"],
+        rows,
+    )
 
 
 # -------------------------------------------------------------------------------- time
 
 
-def times(repeats):
+def times(results, repeats, scale):
     cases = {"l1": {"l1": 1e-4}, "l2": {"l2": 1e-4}, "both": {"l1": 1e-4, "l2": 1e-4}, "average": {"average": True}}
     rows = []
-    for kind, (X, y) in {"CSR": sparse_data(50_000), "dense": dense_data(200_000)}.items():
+    for kind, (X, y) in {"CSR": sparse_data(50_000 // scale), "dense": dense_data(200_000 // scale)}.items():
         for metric in ("diagonal", "scalar"):
             for center in ("origin", "trajectory"):
                 options = {"metric": metric, "center": center, "certificate": False}
@@ -167,13 +177,13 @@ def times(repeats):
                         learner.learn(X, y)
                         best[name] = min(best[name], time.thread_time() - start)
                 rows.append([kind, metric, center, *(f"{best[name] / best['']:.2f}" for name in cases)])
-    print(table(["rows", "metric", "center", *cases], rows), flush=True)
+    results.table("Time of a pass with penalties, as a part of one without", ["rows", "metric", "center", *cases], rows)
 
 
 # -------------------------------------------------------------------------------- weights
 
 
-def weights(folder):
+def weights(results, folder):
     X, y = load_breast_cancer(return_X_y=True)
     X, y = standardised(X), np.where(y == 1, 1.0, -1.0)
     rows = []
@@ -185,24 +195,29 @@ def weights(folder):
             heavy.learn(X, y, np.full(len(y), 2.0))
             apart = np.linalg.norm(twice.coef_ - heavy.coef_) / np.linalg.norm(twice.coef_)
             rows.append([center, f"{l1:g}", f"{l2:g}", f"{apart:.1e}"])
-    print(table(["center", "l1", "l2", "relative distance of the models"], rows), flush=True)
+    results.table(
+        "A row of weight 2 beside the row twice", ["center", "l1", "l2", "relative distance of the models"], rows
+    )
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", required=True, help="folder with LIBSVM files")
-    parser.add_argument("--only", nargs="+", choices=list("abcde"), default=list("abcde"))
-    parser.add_argument("--repeats", type=int, default=5, help="of the times (default 5)")
-    options = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--data", help="folder with LIBSVM files; without one, d and e only")
+    options.add_argument("--only", nargs="+", choices=list("abcde"), default=None)
+    options.add_argument("--repeats", type=int, default=5, help="of the times (default 5)")
+    options = options.parse_args()
+    results = Results("penalties", options)
+    repeats, scale = (1, 100) if options.quick else (options.repeats, 1)
     parts = {
-        "a": lambda: beside_sklearn(options.data),
-        "b": lambda: beside_wabbit(options.data),
-        "c": lambda: one_pass(options.data),
-        "d": lambda: times(options.repeats),
-        "e": lambda: weights(options.data),
+        "a": lambda: beside_sklearn(results, options.data),
+        "b": lambda: beside_wabbit(results, options.data),
+        "c": lambda: one_pass(results, options.data),
+        "d": lambda: times(results, repeats, scale),
+        "e": lambda: weights(results, options.data),
     }
-    for part in options.only:
+    for part in options.only or (parts if options.data else "de"):
         parts[part]()
+    results.save(keep=options.only is not None)
 
 
 if __name__ == "__main__":

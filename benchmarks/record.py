@@ -19,6 +19,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from sets import table
+
 import steelyard
 from steelyard.data.files import atomic_write
 from steelyard.kernels.digest import source_digest
@@ -56,6 +58,11 @@ class Results:
             ratio = value / values[of]
             print(f"  {name:48s} {shown(value, unit):>12s}   {ratio:7.3f} of {of}", flush=True)
             self.add(case, name, value, unit, ratio=ratio, of=of, **more)
+
+    def table(self, case: str, head: list[str], rows: list[list[str]]) -> None:
+        """Print and keep a table as it is, where figures are of several kinds and none is a ratio to another."""
+        print(f"\n{case}\n\n{table(head, rows)}", flush=True)
+        self.entries.append({"case": case, "contender": "all", "value": rows, "unit": "", "head": head})
 
     def save(self, keep: bool = False) -> None:
         """Write NAME.json, whole or not at all. With ``keep``, cases that were not measured now stay as they were,

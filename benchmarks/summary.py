@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from record import shown
+from sets import table
 
 Result = dict[str, Any]
 SGD = "scikit-learn SGDClassifier"
@@ -29,11 +30,6 @@ PEERS = {
     "iwa best": "our own IWA with one rate, best of {rates} in hindsight",
 }
 FLOOR = 0.01  # a smaller ratio says that the peer diverged, and not by how much we are better
-
-
-def table(head: list[str], rows: list[list[str]]) -> str:
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
-    return "\n".join(f"| {' | '.join(row)} |" for row in lines)
 
 
 def figure(value: float | None) -> str:
@@ -90,7 +86,7 @@ def speed(results: dict[str, Result]) -> str:
             f"`steelyard learn` on a file of 2 MB takes {ours}, start included, after the first time; importing "
             f"scikit-learn and Numba alone takes {heavy} there (`python benchmarks/startup.py`)."
         )
-    return table(["", *cases], rows) + "\n\n" + "\n".join(said)
+    return table(["", *cases], rows) + "\n" + "\n".join(said)
 
 
 def quality(results: dict[str, Result]) -> str:
