@@ -631,7 +631,7 @@ import os, sys, threading, time
 from steelyard.compiled import door
 thread = threading.Thread(target=door.get_kernel, args=("conjugates",))
 thread.start()
-time.sleep(1.0)
+time.sleep(float(sys.argv[1]))
 child = os.fork()
 if child == 0:
     door.get_kernel("evaluate")
@@ -641,11 +641,16 @@ thread.join()
 """
 
 
-def test_a_fork_while_another_thread_compiles(tmp_path):
+@pytest.mark.parametrize("after", [0.02, 0.3, 1.0])  # seconds: while llvmlite or Numba are imported, or later
+def test_a_fork_while_another_thread_compiles(tmp_path, after):
     tmp_path.chmod(0o700)
     environment = {**os.environ, "STEELYARD_CACHE": str(tmp_path)}
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", FORKS], capture_output=True, text=True, env=environment, timeout=300
+        [sys.executable, "-W", "ignore", "-c", FORKS, str(after)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=300,
     )
     assert done.stdout == "7\n", done.stderr
 

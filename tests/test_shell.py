@@ -61,7 +61,7 @@ WRONG = [  # name, content, options, what is told
     ("x.libsvm", "1 " + " ".join(f"{i}:1" for i in range(1, 99_999)) + " x\n", "", r"line 1, column \d{6}: .*got 'x'"),
     ("x.libsvm", GOOD, "--label y", "read as libsvm, where --label .* means nothing"),
     ("x.libsvm", GOOD, "--hash-all", "read as libsvm, where --hash-all .* means nothing"),
-    ("x.libsvm.gz", gzip.compress(GOOD.encode() * 9)[:60], "", "damaged or cut off"),
+    ("x.libsvm.gz", gzip.compress(GOOD.encode() * 9, mtime=0)[:60], "", "damaged or cut off"),
     ("x.libsvm.xz", lzma.compress(GOOD.encode() * 9)[:60], "", "damaged or cut off"),
     ("x.vw", "1 1 |a x\n-1 -2 |a y\n", "", "line 2 has the weight -2"),
     ("x.vw", "1 1 0.5 |a x\n", "", "initial prediction.*--ignore-base"),
@@ -72,7 +72,7 @@ WRONG = [  # name, content, options, what is told
 
 
 @pytest.mark.parametrize("shuffle", [[], ["--no-shuffle"]])
-@pytest.mark.parametrize(("name", "content", "options", "told"), WRONG)
+@pytest.mark.parametrize(("name", "content", "options", "told"), WRONG, ids=range(len(WRONG)))
 def test_wrong_input_is_named(tmp_path, capsys, name, content, options, told, shuffle):
     path = tmp_path / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())

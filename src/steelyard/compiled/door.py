@@ -9,6 +9,7 @@ as bounds checks (``NUMBA_BOUNDSCHECK=1``).
 
 from __future__ import annotations
 
+import logging  # noqa: F401 - not used: see "forks" below
 import os
 import sys
 import threading
@@ -51,10 +52,11 @@ class Compiled(NamedTuple):
 def get_kernel(name: str, data: str = "f8", indices: str = "u4") -> Any:
     """The kernel ``name`` for rows of the given value and index types; where it is written, its arguments are named."""
     chosen = variant(name, data, indices)
-    address = None if _through_numba() else _address(chosen)
-    if address is not None:
-        return python_function(chosen, signature(chosen), address, _address(HAND_OVER))
-    return through_numba(chosen)
+    with _lock:
+        address = None if _through_numba() else _address(chosen)
+        if address is not None:
+            return python_function(chosen, signature(chosen), address, _address(HAND_OVER))
+        return through_numba(chosen)
 
 
 def bind_kernel(name: str, given: tuple[Any, ...], data: str = "f8", indices: str = "u4") -> Callable[[], Any]:
@@ -63,7 +65,8 @@ def bind_kernel(name: str, given: tuple[Any, ...], data: str = "f8", indices: st
     A result below -1 is a failure inside, and nothing can be said of what was done.
     """
     chosen = variant(name, data, indices)
-    address = None if _through_numba() else _address(chosen)
+    with _lock:
+        address = None if _through_numba() else _address(chosen)
     if address is not None:
         return bound_function(chosen, signature(chosen), address, given)
     return partial(get_kernel(name, data, indices), *given)
@@ -80,9 +83,10 @@ def compiled_loss(loss: Loss) -> Compiled:
     parameters: tuple[float, ...] = loss.parameters
     users: tuple[Any, ...] = ()
     if isinstance(loss, CustomLoss):
-        from steelyard.kernels.library import user_function
+        with _lock:
+            from steelyard.kernels.library import user_function
 
-        users = (user_function(loss.value, "value"), user_function(loss.slope, "slope"))
+            users = (user_function(loss.value, "value"), user_function(loss.slope, "slope"))
         infimum = np.nan if loss.infimum is None else loss.infimum
         parameters = (*map(_address_as_float, users), infimum)
     return Compiled(_scalar(f"step-{loss.name}"), np.array([*(OWN * [0.0]), *parameters]), users)
@@ -100,10 +104,9 @@ def _address_as_float(function: Any) -> float:
 @cache
 def _scalar(name: str) -> int:
     """The address of a step or a conjugate."""
-    address = None if _through_numba() else _address(name)
-    if address is not None:
-        return address
-    return int(through_numba(name).address)
+    with _lock:
+        address = None if _through_numba() else _address(name)
+        return int(through_numba(name).address) if address is None else address
 
 
 # ---------------------------------------------------------------------------------------------- where it comes from
@@ -253,7 +256,10 @@ _told: list[Exception] = []
 
 # ------------------------------------------------------------------------------------------------------------ forks
 # A child has one thread. It must not wait for a lock that another one had, so a fork waits for compilations: ours, and
-# those of a user's own Numba code, whose lock a child would find taken for ever if it had to compile something.
+# those of a user's own Numba code, whose lock a child would find taken for ever if it had to compile something. What is
+# imported for them is imported under our lock, too: Python has a lock for each module that is just being imported.
+# Before a fork the hooks that were registered last run first. Logging has one that takes its lock, which Numba's import
+# wants: so logging is imported before ours is registered, and its lock taken only when nothing is being compiled.
 
 _over_fork: list[Any] = []
 
