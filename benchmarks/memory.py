@@ -2,7 +2,7 @@
 
     python benchmarks/memory.py [MEGABYTES] [FORMAT …]       # of the long stream, 4,000; the short one has 40
 
-Rows are drawn again and again from 20,000 different ones, so that the text costs nothing to make.
+Rows are drawn again and again from 5,000 different ones, so that the text costs nothing to make.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SHORT = 40
 FORMATS = ("vw", "libsvm", "csv", "json")
 
 
-def make(kind, rows=20_000):
+def make(kind, rows=5_000):
     """Some rows as text, and the line before them."""
     draw = random.Random(0)
     lines = []
