@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
 import subprocess
@@ -243,11 +242,11 @@ def test_another_command_does_not_go_on(tmp_path, vw_file, capsys):
 
 @pytest.mark.parametrize("kind", [signal.SIGKILL, signal.SIGINT])
 def test_killed_at_any_moment_it_goes_on(tmp_path, kind):
-    """A pipe is slow enough to be killed in the middle; the whole text again, and the same command goes on."""
+    """A pipe can be stopped in the middle; with the whole text again, the same command goes on."""
     text = vw_text(20_000).encode()
     path = tmp_path / "rows.vw"
     path.write_bytes(text)
-    common = ["learn", "-", "--format", "vw", "--bits", "10", "--no-shuffle", "--quiet"]
+    common = ["learn", "-", "--format", "vw", "--bits", "10", "--classes", "-1,1", "--no-shuffle", "--quiet"]
     command = [sys.executable, "-m", "steelyard", *common, "--model", str(tmp_path / "m"), "--checkpoint"]
     command += [str(tmp_path / "c"), "--every", "500"]
     with path.open("rb") as file:
@@ -258,20 +257,15 @@ def test_killed_at_any_moment_it_goes_on(tmp_path, kind):
     for _ in range(3):
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
         assert process.stdin is not None
-        deadline = time.monotonic() + 60.0
-        try:
-            process.stdin.write(text[: draw.randrange(len(text))])
-            process.stdin.flush()
-            while not (tmp_path / "c").exists() and process.poll() is None and time.monotonic() < deadline:
-                time.sleep(0.02)
-            time.sleep(draw.random() * 0.3)
-            os.kill(process.pid, kind)
-        except BrokenPipeError:
-            pass
-        finally:
-            process.wait()
-            with suppress(BrokenPipeError):
-                process.stdin.close()
+        process.stdin.write(text[: draw.randrange(len(text) // 5, len(text))])
+        process.stdin.flush()
+        while not (tmp_path / "c").exists() and process.poll() is None:  # what is there is learned, and kept
+            time.sleep(0.02)
+        time.sleep(draw.random() * 0.3)
+        process.send_signal(kind)
+        assert process.wait() != 0
+        with suppress(BrokenPipeError):
+            process.stdin.close()
     with path.open("rb") as file:
         subprocess.run(command, stdin=file, check=True)
     assert (tmp_path / "plain").read_bytes() == (tmp_path / "m").read_bytes()

@@ -283,11 +283,12 @@ class Run:
             first = [self._all]
         else:
             blocks = self.source.stream()
+            told = self._goal_options["classes"] is not None or self._goal_options["task"] == "regression"
             first, size = [], 0
             for rows in blocks:
                 first.append(rows)
                 size += rows.block.data.nbytes + rows.block.indices.nbytes
-                if size >= _FIRST:
+                if size >= _FIRST or (told and not np.isnan(rows.y).all()):  # a slow pipe is not waited for
                     break
             self._first = chain(first, blocks)
         if not self._skip and not self.source.labels_may_lack:

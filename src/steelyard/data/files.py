@@ -10,14 +10,16 @@ import lzma
 import os
 import re
 import secrets
+import select
 import shutil
 import stat
 import sys
 import tempfile
+import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from io import BufferedReader, BufferedWriter
+from io import BufferedReader, BufferedWriter, FileIO
 from pathlib import Path
 from types import ModuleType
 from typing import IO, Any
@@ -31,6 +33,7 @@ except ImportError:  # not on every system
     fcntl = None
 
 _LAST = 1 << 12  # bytes at the end of a block in which a line should end
+_MOMENT = 0.1  # seconds that lines of a slow pipe wait for others
 _MOST_LINE = 16  # blocks, after which quotes that do not end are taken for a mistake
 STDIN = "-"
 """Standard input, where a file is named."""
@@ -102,18 +105,23 @@ def check_size(size: int, name: str = "size") -> None:
 
 
 def read_blocks(
-    path: str | os.PathLike[str], size: int, start: int = 0, cut: Callable[[bytes], bool] | None = None
+    path: str | os.PathLike[str],
+    size: int,
+    start: int = 0,
+    cut: Callable[[bytes], bool] | None = None,
+    first_full: bool = True,
 ) -> Iterator[bytes]:
     """The bytes of a file from ``start`` on, decompressed, in blocks of whole lines of about ``size``.
 
-    Where ``cut`` says that a block may not end where it does, it goes on for another line.
+    Where ``cut`` says that a block may not end where it does, it goes on for another line. Blocks of a slow pipe are
+    what has come in a moment, but for the first if ``first_full``.
     """
     check_size(size)
-    return _blocks(path, int(size), start, cut)
+    return _blocks(path, int(size), start, cut, first_full)
 
 
 def _blocks(
-    path: str | os.PathLike[str], size: int, start: int, cut: Callable[[bytes], bool] | None
+    path: str | os.PathLike[str], size: int, start: int, cut: Callable[[bytes], bool] | None, full: bool
 ) -> Iterator[bytes]:
     with _opened(path) as file:
         if _is_plain(file):
@@ -126,7 +134,8 @@ def _blocks(
             file.seek(start)
         pieces: list[bytes] = []  # of what has not ended yet
         waiting = 0
-        while chunk := _read_full(file, size):
+        while chunk := _read_full(file, size, full):
+            full = False
             end = chunk.rfind(b"\n") + 1
             if end:
                 block = b"".join([*pieces, chunk[:end]]) if pieces or end < len(chunk) else chunk
@@ -161,16 +170,25 @@ def _exact_blocks(number: int, size: int, at: int) -> Iterator[bytes]:
         at += wanted
 
 
-def _read_full(file: IO[bytes], size: int) -> bytes:
-    """So many bytes, or all there are: a pipe gives few at a time."""
+def _read_full(file: IO[bytes], size: int, full: bool) -> bytes:
+    """So many bytes, or all there are: a pipe gives few at a time. If not ``full``, what has come in a moment."""
     chunk = file.read(size)
     if not chunk or len(chunk) == size:
         return chunk
-    pieces, missing = [chunk], size - len(chunk)
-    while missing and (chunk := file.read(missing)):
+    pieces, missing, until = [chunk], size - len(chunk), time.monotonic() + _MOMENT
+    while missing and (full or _has_more(file, until)) and (chunk := file.read(missing)):
         pieces.append(chunk)
         missing -= len(chunk)
     return b"".join(pieces)
+
+
+def _has_more(file: IO[bytes], until: float) -> bool:
+    """Whether something can be read, or the file ends, before a time; True where it cannot be told."""
+    if not isinstance(file, FileIO) or not hasattr(select, "poll"):
+        return True
+    poll = select.poll()
+    poll.register(file, select.POLLIN)
+    return bool(poll.poll(max(0.0, until - time.monotonic()) * 1e3))
 
 
 def sha256(path: str | os.PathLike[str], limit: int) -> str:

@@ -100,6 +100,8 @@ class Format:
     """Whether rows are dense, with ``n_features`` values each."""
     n_features: int | None = None
     """How many columns there are; None where indices decide."""
+    first_decides = True
+    """Whether the first stretch of a file says how others are read: then it must not be short by chance."""
     labels_may_lack = True
     """Whether a row may have no label, and NaN for it."""
     bits: int | None = None

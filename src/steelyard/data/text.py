@@ -26,6 +26,7 @@ from steelyard.data.source import MOST_NAMES, Extent, Rows, Skipped, Source, few
 from steelyard.data.stretch import Format, Mistake, Part
 
 STRETCH = 1 << 20  # bytes that one thread parses at a time: few enough for its cache
+_LONG = 0.05  # seconds, after which what was parsed is not kept waiting for more
 _PLACES = 1 << 18  # rows of a stream whose lines are remembered
 
 
@@ -102,6 +103,10 @@ def read_parts(
 
     with _reading_ahead(paths, size, at.byte, form) as stretches, ThreadPoolExecutor(most) as pool:
         for stretch in stretches:
+            if stretch is None:  # nothing comes just now: what is there is not kept waiting
+                while waiting:
+                    yield from finish(*waiting.popleft())
+                continue
             header = 0
             if stretch.first:
                 while waiting:  # they are parsed as the file before them says
@@ -168,8 +173,11 @@ def _set(future: Future[Part], parse: Any, content: bytes) -> None:
 
 
 @contextmanager
-def _reading_ahead(paths: Sequence[str], size: int, start: int, form: Format) -> Iterator[Iterator[_Stretch]]:
-    """The stretches of files, read by a thread: decompressing and waiting for a pipe go on beside everything else."""
+def _reading_ahead(paths: Sequence[str], size: int, start: int, form: Format) -> Iterator[Iterator[_Stretch | None]]:
+    """The stretches of files, read by a thread: decompressing and waiting for a pipe go on beside everything else.
+
+    There is a None where the next one takes long.
+    """
     ahead: queue.Queue[Any] = queue.Queue(2)
     stop = threading.Event()
 
@@ -177,7 +185,7 @@ def _reading_ahead(paths: Sequence[str], size: int, start: int, form: Format) ->
         try:
             for path in paths:
                 first = True
-                for content in read_blocks(path, size, start, form.cut):
+                for content in read_blocks(path, size, start, form.cut, form.first_decides):
                     if stop.is_set():
                         return
                     ahead.put(_Stretch(shown_name(path), content, first))
@@ -186,8 +194,15 @@ def _reading_ahead(paths: Sequence[str], size: int, start: int, form: Format) ->
         except BaseException as error:
             ahead.put(error)
 
-    def come() -> Iterator[_Stretch]:
-        while (found := ahead.get()) is not None:
+    def come() -> Iterator[_Stretch | None]:
+        while True:
+            try:
+                found = ahead.get(timeout=_LONG)
+            except queue.Empty:
+                yield None
+                found = ahead.get()
+            if found is None:
+                return
             if isinstance(found, BaseException):
                 raise found
             yield found

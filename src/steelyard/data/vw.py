@@ -96,6 +96,7 @@ class VwFormat(Format):
     """
 
     name = "vw"
+    first_decides = False
 
     def __init__(
         self,
