@@ -30,23 +30,25 @@ class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]
             from steelyard.kernels.digest import RECORD, source_digest
         finally:
             del sys.path[0]
-        self.made = tempfile.TemporaryDirectory()
-        Path(self.made.name, RECORD).write_text(source_digest())
-        build_data["force_include"][str(Path(self.made.name, RECORD))] = f"steelyard/kernels/{RECORD}"
         place = Path(self.root, "src", "steelyard", "compiled", "objects")
         targets = [target.name for target in wheel_targets() if (place / target.name).is_dir()]
         wrong = [
             name for target in wheel_targets() if target.name in targets for name in objects.missing(place, target)
         ]
-        if not targets or wrong:
-            self._leave_out(wrong)
+        complete = bool(targets) and not wrong
+        if not complete:
+            self._say_why(wrong)
+        self.made = tempfile.TemporaryDirectory()
+        Path(self.made.name, RECORD).write_text(source_digest())
+        build_data["force_include"][str(Path(self.made.name, RECORD))] = f"steelyard/kernels/{RECORD}"
+        if not complete:
             return
         for target in targets:
             build_data["force_include"][str(place / target)] = f"steelyard/compiled/objects/{target}"
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{_platform()}"
 
-    def _leave_out(self, wrong: list[str]) -> None:
+    def _say_why(self, wrong: list[str]) -> None:
         reason = "there are no compiled kernels"
         if wrong:
             reason = f"{len(wrong)} compiled kernels are missing, damaged or of other sources ({wrong[0]} for one)"

@@ -578,7 +578,7 @@ def test_everything_can_be_compiled_beforehand(tmp_path, monkeypatch, capsys):
     """A few functions stand for all of them."""
     monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path))
     monkeypatch.setattr(objects, "PACKAGED", tmp_path / "none")
-    monkeypatch.setattr(everything, "every_name", lambda: ["step-logistic", "evaluate", "hand_over"])
+    monkeypatch.setattr(signatures, "every_name", lambda: ["step-logistic", "evaluate", "hand_over"])
     assert cli.main(["compile", "--jobs", "2"]) == 0
     captured = capsys.readouterr()
     assert captured.out.startswith("3 functions compiled in ")
@@ -594,7 +594,7 @@ def test_everything_can_be_compiled_beforehand(tmp_path, monkeypatch, capsys):
 @pytest.mark.skipif(not machine.usable_targets(), reason="wheels for such machines carry no objects")
 def test_objects_of_a_package_are_used_before_those_of_the_cache(tmp_path, monkeypatch, capsys):
     target = machine.usable_targets()[-1]
-    monkeypatch.setattr(everything, "every_name", lambda: ["step-logistic", "evaluate", "hand_over"])
+    monkeypatch.setattr(signatures, "every_name", lambda: ["step-logistic", "evaluate", "hand_over"])
     assert cli.main(["compile", "--output", str(tmp_path / "objects"), "--target", target.name, "--jobs", "1"]) == 0
     code = STEP.replace('objects.PACKAGED / "none"', f"type(objects.PACKAGED)({str(tmp_path / 'objects')!r})")
     out, err = run(code + "assert 'numba' not in sys.modules", STEELYARD_CACHE=str(tmp_path / "cache"))
@@ -711,7 +711,7 @@ def stripped(tmp_path_factory):
     (package / "kernels" / digest.RECORD).write_text(digest.source_digest())
     target = machine.usable_targets()[-1]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(everything, "every_name", lambda: ["step-logistic", "evaluate", "hand_over"])
+        patch.setattr(signatures, "every_name", lambda: ["step-logistic", "evaluate", "hand_over"])
         everything.compile_for(target, package / "compiled" / "objects", 1, lambda *_: None)
     archive = Path(shutil.make_archive(str(top / "recorded"), "zip", package.parent))
     return {"recorded": (package.parent, archive), "bare": (top / "bytecode", bare)}
@@ -837,8 +837,7 @@ def test_a_kill_at_any_moment_leaves_whole_objects_or_none(tmp_path, moment):
 @pytest.mark.skipif(not machine.usable_targets(), reason="wheels for such machines carry no objects")
 def test_objects_for_a_wheel_are_made_once_and_only_what_is_wrong_is_made_again(tmp_path, monkeypatch):
     names = ["evaluate", "hand_over"]
-    monkeypatch.setattr(everything, "every_name", lambda: names)
-    monkeypatch.setattr(objects, "every_name", lambda: names)
+    monkeypatch.setattr(signatures, "every_name", lambda: names)
     target = machine.usable_targets()[-1]
     made = []
 
@@ -895,8 +894,7 @@ def built(tmp_path, monkeypatch):
 
 @pytest.mark.skipif(not machine.usable_targets(), reason="wheels for such machines carry no objects")
 def test_a_wheel_has_all_objects_or_none(built, tmp_path, monkeypatch):
-    monkeypatch.setattr(everything, "every_name", lambda: ["evaluate", "hand_over"])
-    monkeypatch.setattr(objects, "every_name", lambda: ["evaluate", "hand_over"])
+    monkeypatch.setattr(signatures, "every_name", lambda: ["evaluate", "hand_over"])
     data, said = built()
     assert "tag" not in data
     assert said == []

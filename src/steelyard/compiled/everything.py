@@ -11,7 +11,7 @@ from pathlib import Path
 
 from steelyard.compiled import door, folder, objects
 from steelyard.compiled.machine import TARGETS, Target, settings_are_known
-from steelyard.kernels.signatures import every_name
+from steelyard.kernels import signatures
 
 Report = Callable[[str, int, int], None]
 """Called with the name of what is done, how many are, and of how many."""
@@ -23,7 +23,7 @@ def compile_here(jobs: int, report: Report) -> int:
     Where objects cannot be loaded Numba keeps all of them itself, and only it knows which it has.
     """
     loads = door.can_load()
-    missing = [name for name in every_name() if not loads or objects.find(name) is None]
+    missing = [name for name in signatures.every_name() if not loads or objects.find(name) is None]
     if missing:
         folder.make(objects.cache_folder())
     _run(_keep if loads else _keep_by_numba, [(name,) for name in missing], jobs, report)
@@ -37,7 +37,7 @@ def compile_for(target: Target, output: Path, jobs: int, report: Report) -> int:
     """
     place = output / target.name
     place.mkdir(parents=True, exist_ok=True)
-    wanted = {objects.file_name(name) for name in every_name()}
+    wanted = {objects.file_name(name) for name in signatures.every_name()}
     for file in place.iterdir():
         if file.name not in wanted:  # a function that is no more
             file.unlink()

@@ -15,8 +15,8 @@ from pathlib import Path
 from steelyard.compiled import folder
 from steelyard.compiled.elf import undefined_symbols
 from steelyard.compiled.machine import Target, compiler_here, usable_targets
+from steelyard.kernels import signatures
 from steelyard.kernels.digest import source_digest
-from steelyard.kernels.signatures import KERNELS, every_name, signature
 
 SYMBOL = "steelyard_function"
 """The C function that every object holds."""
@@ -32,7 +32,7 @@ Key = dict[str, str]
 def _key(name: str, where: dict[str, str]) -> Key:
     """What an object is for: the function, its arguments, the sources, and what it was compiled for."""
     kernel = name.partition("-")[0]
-    arguments = " ".join(signature(name).arguments) if kernel in KERNELS else "C"
+    arguments = " ".join(signatures.signature(name).arguments) if kernel in signatures.KERNELS else "C"
     return {"format": str(_FORMAT), "name": name, "arguments": arguments, "sources": source_digest(), **where}
 
 
@@ -94,7 +94,7 @@ def missing(place: Path, target: Target) -> list[str]:
             return False
         return unpack(content, key_of_target(name, target)) is not None
 
-    return [name for name in every_name() if not is_there(name)]
+    return [name for name in signatures.every_name() if not is_there(name)]
 
 
 def _candidates(name: str) -> Iterator[bytes | None]:
