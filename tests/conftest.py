@@ -1,4 +1,4 @@
-"""Property tests draw new examples at a developer's desk, and the same ones in the gate; Ctrl-C is what it is at a desk."""
+"""Property tests draw new examples at a desk, and the same ones in the gate; Ctrl-C is there what it is at a desk."""
 
 from __future__ import annotations
 
