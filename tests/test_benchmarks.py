@@ -6,6 +6,7 @@ import argparse
 import getpass
 import json
 import math
+import os
 import platform
 import re
 import runpy
@@ -52,7 +53,9 @@ def test_a_benchmark_runs_and_keeps_what_it_measured(name, tmp_path, monkeypatch
     if name in ("quality", "scores", "shards"):
         words += ["--output", str(tmp_path / "tables")]
     monkeypatch.setattr(sys, "argv", words)
+    environment = dict(os.environ)
     runpy.run_path(str(FOLDER / f"{name}.py"), run_name="__main__")
+    assert dict(os.environ) == environment  # other tests run in this process
     found = json.loads((tmp_path / f"{name}.json").read_text())
     assert found["quick"]
     assert found["command"] == f"python benchmarks/{name}.py --quick"

@@ -527,6 +527,7 @@ def test_cold_processes_at_once_compile_each_function_once(tmp_path):
 def test_a_process_that_is_killed_leaves_nothing_in_the_way(tmp_path):
     killed = start(STEP, STEELYARD_CACHE=str(tmp_path))
     while not list(tmp_path.glob("kernels/*/*.lock")):
+        assert killed.poll() is None, killed.communicate()
         time.sleep(0.01)
     killed.send_signal(signal.SIGKILL)
     killed.communicate()
