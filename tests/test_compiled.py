@@ -168,6 +168,40 @@ def test_arrays_that_begin_anywhere_are_read_and_written(way):
     np.testing.assert_array_equal(arguments[5], expected[5])
 
 
+def test_only_results_are_written_back():
+    """Another thread may write to what a kernel only reads."""
+    given = np.arange(9, dtype=np.uint8)[1:].view(np.float64)
+    before = given.copy()
+
+    def change(words):
+        given[:] = 7.0
+        return -1
+
+    inside = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(change)
+    address = ctypes.cast(inside, ctypes.c_void_p).value
+    for word, expected in (("const f8[]", 7.0), ("f8[]", before[0])):
+        given[:] = before
+        call.python_function("reads", signatures.Signature((word,)), address, None)(given)
+        assert given[0] == expected
+
+
+def test_the_same_memory_twice_stays_the_same():
+    given = np.zeros(17, np.uint8)[1:].view(np.float64)
+    seen = []
+
+    def look(words):
+        one, _, _, other, *_ = ctypes.cast(words, ctypes.POINTER(ctypes.c_int64))[:6]
+        seen.append(one == other)
+        ctypes.c_double.from_address(one).value = 42.0
+        return -1
+
+    inside = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(look)
+    address = ctypes.cast(inside, ctypes.c_void_p).value
+    call.python_function("both", signatures.Signature(("f8[]", "const f8[]")), address, None)(given, given)
+    assert seen == [True]
+    assert given[0] == 42.0
+
+
 @pytest.mark.parametrize("way", [0, 1])
 def test_a_wrong_number_of_arguments_is_a_type_error(way):
     for arguments in (predict_arguments()[:-1], [*predict_arguments(), 1], []):
@@ -379,13 +413,35 @@ def test_an_object_of_another_key_is_not_taken(code):
     assert objects.unpack(content, objects.key_here("step-hinge")) is None
 
 
-def test_an_object_that_refers_to_something_unknown_is_not_taken():
-    key = objects.key_here("step-logistic")
+def test_an_object_that_refers_to_something_unknown_is_not_run():
     bad = make_object(
         "declare i32 @system(i8*)\ndefine i32 @steelyard_function(i8* %x) {\n"
         "  %a = call i32 @system(i8* %x)\n  ret i32 %a\n}\n"
     )
-    assert objects.unpack(objects.pack(key, bad), key) is None
+    assert not objects.is_closed(bad)
+    assert door._load(bad) is None
+
+
+def test_what_cannot_be_run_is_compiled_once_all_the_same(tmp_path):
+    """As with a Numba that uses other libraries: it keeps what it made, and the next process finds it."""
+    code = STEP.replace("print", "objects.KNOWN = frozenset()\nprint") + REPORT
+    first, _ = run(code, STEELYARD_CACHE=str(tmp_path))
+    again, said = run(code, STEELYARD_CACHE=str(tmp_path))
+    assert first.split()[1:] != []
+    assert again.split() == first.split()[:1]
+    assert said == ""
+
+
+def test_numba_s_own_files_are_made_again_where_they_are_damaged(tmp_path):
+    """As on systems whose objects cannot be loaded."""
+    code = STEP.replace("print", "door.can_load = lambda: False\nprint")
+    first, said = run(code, STEELYARD_CACHE=str(tmp_path))
+    assert said.startswith("steelyard: compiling for this machine, once")
+    assert run(code, STEELYARD_CACHE=str(tmp_path)) == (first, "")
+    for index in tmp_path.rglob("*.nbi"):
+        index.write_bytes(index.read_bytes()[:30])
+    assert run(code, STEELYARD_CACHE=str(tmp_path))[0] == first
+    assert run(code, STEELYARD_CACHE=str(tmp_path)) == (first, "")
 
 
 # ------------------------------------------------------------------------------------------------- the cache folder
@@ -441,10 +497,30 @@ def test_the_folder_above_must_be_safe_too(cache):
 
 
 def test_without_a_home_folder_it_works(tmp_path):
-    code = "import pathlib\ndef none(): raise RuntimeError('no home')\npathlib.Path.home = none\n" + STEP + REPORT
-    out, err = run(code, STEELYARD_CACHE="", XDG_CACHE_HOME="")
+    homeless = "import pathlib\ndef none(): raise RuntimeError('no home')\npathlib.Path.home = none\n"
+    out, err = run(homeless + STEP + REPORT, STEELYARD_CACHE="", XDG_CACHE_HOME="")
     assert out.split()[1:] == ["evaluate", "hand_over", "step-logistic"]
-    assert "compiled kernels cannot be kept (no home)" in err
+    assert "compiled kernels cannot be kept (there is no home folder)" in err
+    assert "once" not in err
+    shell = "from steelyard import cli; sys.exit(cli.main(['compile', '--jobs', '1']))"
+    process = start(homeless + "import sys\n" + shell, STEELYARD_CACHE="", XDG_CACHE_HOME="")
+    assert process.communicate() == ("", "steelyard: there is no home folder\n")
+
+
+@pytest.mark.skipif(not Path("/dev/null").exists(), reason="needs a file that is no folder")
+def test_a_cache_folder_that_cannot_be_is_named(cache, monkeypatch):
+    monkeypatch.setenv("STEELYARD_CACHE", "/dev/null")
+    with pytest.raises(folder.Unsafe, match="/dev/null is no folder"):
+        folder.make(objects.cache_folder())
+
+
+def test_a_file_that_cannot_be_written_names_the_folder(cache, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device", ".x.tmp")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match=str(cache)):
+        objects.keep("step-squared", b"")
 
 
 def test_links_are_not_followed(cache, tmp_path):
@@ -496,6 +572,8 @@ def test_files_that_were_left_behind_go_and_old_folders_too(cache):
         old.mkdir()
         (old / "step.object").write_bytes(b"")
         os.utime(old, (i, i))
+    os.utime(cache, (0, 0))
+    assert objects.find("step-squared") is not None  # it is in use, so it is not the oldest any more
     folder.make(cache.parent / f"{99:020x}")
     assert not left.exists()
     assert new.exists()
@@ -692,6 +770,22 @@ def test_an_array_that_says_otherwise_of_itself():
         way(*arguments)
         way(*expected)
         np.testing.assert_array_equal(arguments[-1], expected[-1])
+
+
+def test_an_array_that_says_to_be_of_another_type():
+    class Liar(np.ndarray):
+        dtype = np.dtype(np.float64)
+        ndim = 1
+        flags = np.ones(1).flags
+
+    arguments = predict_arguments()
+    for place, value in ((0, np.ones(3, np.float32)), (5, np.ones(1, np.float32)), (5, np.broadcast_to(0.0, 1))):
+        given = [*arguments[:place], value.view(Liar), *arguments[place + 1 :]]
+        for way in predict_ways():
+            with pytest.raises(TypeError):
+                way(*given)
+        with pytest.raises(TypeError):
+            door.bind_kernel("predict", tuple(given))
 
 
 # ------------------------------------------------------------------------------- installations without source files

@@ -42,11 +42,11 @@ def run(options: argparse.Namespace) -> int:
     start = time.monotonic()
     if not options.output:
         count = everything.compile_here(options.jobs, _report)
-        where = objects.cache_folder()
+        where = "the cache folder" if not count else str(objects.cache_folder())
     else:
-        where = Path(options.output)
+        where = options.output
         count = sum(
-            everything.compile_for(known[name], where, options.jobs, _report) for name in options.target or known
+            everything.compile_for(known[name], Path(where), options.jobs, _report) for name in options.target or known
         )
     if count:
         print(f"{count} functions compiled in {time.monotonic() - start:.0f} s: {where}")

@@ -152,10 +152,10 @@ def bound_function(name: str, signature: Signature, address: int, given: tuple[A
         if wanted.dtype is None:
             row[0] = _checked_number(name, i, value)
             continue
-        _check(name, i, wanted, value)
-        if not value.flags.aligned:
+        array = _checked_array(name, i, wanted, value)
+        if not array.flags.aligned:
             raise TypeError(f"{name}: argument {i} must be aligned")
-        row[0], row[1 : 1 + value.ndim] = value.ctypes.data, value.shape
+        row[0], row[1 : 1 + array.ndim] = array.ctypes.data, array.shape
     call = partial(_Bound(address), words.ctypes.data)
     call.kept = (words, given)  # type: ignore[attr-defined]  # compiled code reads them
     return call
@@ -168,21 +168,22 @@ def _slow_function(name: str, arguments: list[Argument], address: int) -> Callab
         if len(given) != len(arguments):
             raise TypeError(f"{name} takes {len(arguments)} arguments, got {len(given)}")
         words = np.zeros(plan.WORDS * len(given), np.int64)
-        kept = []  # copies of unusual arrays must live as long as the call
+        copies: dict[Any, Any] = {}  # arguments that are the same memory stay the same
+        results = []
         for i, (wanted, value) in enumerate(zip(arguments, given, strict=True)):
             row = words[plan.WORDS * i : plan.WORDS * (i + 1)]
             if wanted.dtype is None:
                 row[0] = _checked_number(name, i, value)
                 continue
-            _check(name, i, wanted, value)
-            value = np.asarray(value)  # a subclass may say anything of itself
-            array = value if value.flags.aligned else value.copy()  # what came through a pipe may begin anywhere
-            kept.append((value, array))
+            array = value = _checked_array(name, i, wanted, value)
+            if not value.flags.aligned:  # what came through a pipe may begin anywhere
+                array = copies.setdefault((value.ctypes.data, value.shape, value.dtype), value.copy())
+                if wanted.writable:
+                    results.append((value, array))
             row[0], row[1 : 1 + array.ndim] = array.ctypes.data, array.shape
         code = int(enter(words.ctypes.data))
-        for value, array in kept:
-            if value is not array and value.flags.writeable:
-                value[...] = array
+        for value, array in results:
+            value[...] = array
         return _succeeded(name, code)
 
     call.__name__ = name
@@ -205,15 +206,18 @@ def _checked_number(name: str, place: int, value: Any) -> int:
     return number - 2**64 if number >= 2**63 else number
 
 
-def _check(name: str, place: int, wanted: Argument, value: Any) -> None:
-    """Refuse an array that a kernel would read as something else."""
+def _checked_array(name: str, place: int, wanted: Argument, value: Any) -> np.ndarray[Any, Any]:
+    """The array as NumPy has it, since a subclass may say anything of itself; refused where a kernel would read it as
+    something else."""
     if not isinstance(value, np.ndarray):
         raise TypeError(f"{name}: argument {place} must be an array, got {type(value).__name__}")
-    flags = value.flags
-    if value.dtype != wanted.dtype or value.ndim != wanted.dimensions:
+    array: np.ndarray[Any, Any] = np.asarray(value)
+    flags = array.flags
+    if array.dtype != wanted.dtype or array.ndim != wanted.dimensions:
         raise TypeError(
             f"{name}: argument {place} must be an array of {wanted.dtype} with {wanted.dimensions} dimension(s), got "
-            f"{value.dtype} with {value.ndim}"
+            f"{array.dtype} with {array.ndim}"
         )
     if not (flags.c_contiguous and (flags.writeable or not wanted.writable)):
         raise TypeError(f"{name}: argument {place} must be {'writable' if flags.c_contiguous else 'contiguous'}")
+    return array

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import logging  # noqa: F401 - not used: see "forks" below
 import os
+import shutil
 import sys
 import threading
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -140,7 +142,16 @@ def through_numba(name: str) -> Any:
     if name == HAND_OVER:  # Numba hands over in its own way
         return None
     found = library.numba_kernel if name.partition("-")[0] in KERNELS else library.numba_scalar
-    return found(name, _numba_folder())
+    where = _numba_folder()
+    if where is not None and not any(Path(where).rglob("*.nbi")):
+        _say_once()
+    try:
+        return found(name, where)
+    except Exception:  # what Numba kept may be damaged, and it does not look
+        if where is None:
+            raise
+        shutil.rmtree(where, ignore_errors=True)
+        return found(name, _numba_folder())
 
 
 def _numba_folder() -> str | None:
@@ -150,7 +161,7 @@ def _numba_folder() -> str | None:
     try:
         where = objects.cache_folder()
         folder.make(where)
-    except (OSError, RuntimeError) as error:
+    except OSError as error:
         _warn_of_cache(error)
         return None
     return str(where)
@@ -183,13 +194,13 @@ def _load(code: bytes) -> int | None:
 
 def _compile(name: str) -> bytes:
     """Compile a function and keep it; where another process is at it, wait and take what that one keeps."""
-    _say_once()
     try:
         where = objects.cache_folder()
         folder.make(where)
-    except (OSError, RuntimeError) as error:  # no home folder is the latter
+    except OSError as error:
         _warn_of_cache(error)
         return build(name)
+    _say_once()
     with folder.locked(where, name) as alone:
         code = objects.find_kept(name)
         if code is None and not alone:
@@ -244,8 +255,8 @@ def _warn_of_cache(error: Exception) -> None:
     if not _told:
         _told.append(error)
         warnings.warn(
-            f"compiled kernels cannot be kept ({error}): every process compiles them again. Set STEELYARD_CACHE to a "
-            "folder that has room, and that you, and nobody else, may write to",
+            f"compiled kernels cannot be kept ({error}): every process compiles them again, for up to a minute. Set "
+            "STEELYARD_CACHE to a folder that has room, and that you, and nobody else, may write to",
             RuntimeWarning,
             stacklevel=2,
         )

@@ -32,6 +32,13 @@ _STALE = 3600.0  # seconds after which a half file was left behind by a process 
 PATIENCE = 120.0  # seconds to wait for a process that compiles the same; the longest function takes a third of it
 
 
+_DAY = 86400.0
+
+
+class NoFolder(OSError):
+    """There is no place for a cache folder."""
+
+
 class Unsafe(OSError):
     """A folder or a file that others can write to, or that is not what it should be."""
 
@@ -43,15 +50,18 @@ def cache_root() -> Path:
         raise ValueError(f"STEELYARD_CACHE must be an absolute path, got {chosen!r}")
     if chosen:
         return Path(chosen) / "kernels"
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or Path.home())
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        given = os.environ.get("XDG_CACHE_HOME", "")
-        base = Path(given) if os.path.isabs(given) else Path.home() / ".cache"  # as its specification says
+    try:
+        if sys.platform == "win32":
+            base = Path(os.environ.get("LOCALAPPDATA") or Path.home())
+        elif sys.platform == "darwin":
+            base = Path.home() / "Library" / "Caches"
+        else:
+            given = os.environ.get("XDG_CACHE_HOME", "")
+            base = Path(given) if os.path.isabs(given) else Path.home() / ".cache"  # as its specification says
+    except RuntimeError:
+        raise NoFolder("there is no home folder") from None
     if not base.is_absolute():
-        raise RuntimeError(f"the home folder is no absolute path: {base}")
+        raise NoFolder(f"the home folder is no absolute path: {base}")
     return base / "steelyard" / "kernels"
 
 
@@ -92,6 +102,9 @@ def read(path: Path, name: str) -> bytes:
         where = path / name if folder is None else name
         flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
         with open(os.open(where, flags, dir_fd=folder), "rb") as file:
+            if folder is not None and time.time() - os.fstat(folder).st_mtime > _DAY:
+                with suppress(OSError):
+                    os.utime(folder)  # what is in use is not the oldest
             status = os.fstat(file.fileno())
             _check(status, path / name)
             if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_BYTES:
@@ -101,7 +114,11 @@ def read(path: Path, name: str) -> bytes:
 
 def make(path: Path) -> None:
     """Have a folder that only the user can look into, and the one above it."""
-    path.parent.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    top = path.parent.parent
+    try:
+        top.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except FileExistsError:
+        raise Unsafe(f"{top} is no folder") from None
     for folder in (path.parent, path):
         with suppress(FileExistsError):
             folder.mkdir(mode=0o700)
@@ -120,9 +137,11 @@ def write(path: Path, name: str, content: bytes) -> None:
             with open(os.open(where, flags, 0o600, dir_fd=folder), "wb") as file:
                 file.write(content)
             os.replace(where, target, src_dir_fd=folder, dst_dir_fd=folder)
-        except BaseException:
+        except BaseException as error:
             with suppress(OSError):
                 os.unlink(where, dir_fd=folder)
+            if isinstance(error, OSError):  # the folder is what the user can do something about
+                error.filename, error.filename2 = str(path), None
             raise
 
 

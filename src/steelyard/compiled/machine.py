@@ -150,6 +150,6 @@ def _numba_version() -> str:
     found = sorted(Path(spec.origin).parent.parent.glob("numba-*.dist-info"))
     if len(found) == 1:
         return found[0].name.removeprefix("numba-").removesuffix(".dist-info")
-    from importlib import metadata
+    import numba  # several of them, or none
 
-    return metadata.version("numba")
+    return str(numba.__version__)

@@ -1,8 +1,8 @@
 """Object files: where they are, whether they may be run, and how they are kept.
 
-A file is one line of JSON, the key of what it holds and a SHA-256 over key and code, and then the code. It is run only
-if the key is the one that is asked for, the checksum is right, and all that it refers to is known. Anything else is as
-if it were not there.
+A file is one line of JSON, the key of what it holds and a SHA-256 over key and code, and then the code. If the key is
+not the one that is asked for, or the checksum is wrong, it is as if the file were not there. The code is run only if
+all that it refers to is known (``is_closed``).
 """
 
 from __future__ import annotations
@@ -56,15 +56,13 @@ def pack(key: Key, code: bytes) -> bytes:
 
 
 def unpack(content: bytes, key: Key) -> bytes | None:
-    """The code in a file, if it is whole, is the one that is asked for, and refers to nothing unknown."""
+    """The code in a file, if it is whole and the one that is asked for."""
     head, _, code = content.partition(b"\n")
     try:
         found = json.loads(head)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
-    if not isinstance(found, dict) or found != {"key": key, "sha256": _seal(key, code)}:
-        return None
-    return code if is_closed(code) else None
+    return code if found == {"key": key, "sha256": _seal(key, code)} else None
 
 
 def is_closed(code: bytes) -> bool:
@@ -92,7 +90,8 @@ def missing(place: Path, target: Target) -> list[str]:
             content = (place / target.name / file_name(name)).read_bytes()
         except OSError:
             return False
-        return unpack(content, key_of_target(name, target)) is not None
+        code = unpack(content, key_of_target(name, target))
+        return code is not None and is_closed(code)
 
     return [name for name in signatures.every_name() if not is_there(name)]
 
@@ -121,7 +120,7 @@ def find_kept(name: str) -> bytes | None:
     """The code of a function in the cache folder."""
     try:
         return unpack(folder.read(cache_folder(), file_name(name)), key_here(name))
-    except (OSError, RuntimeError):  # no such file, one that is not safe, or not even a home folder
+    except OSError:  # no such file, one that is not safe, or not even a home folder
         return None
 
 
