@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.bank import Bank
-from steelyard.data.files import atomic_write
+from steelyard.data.files import atomic_write, is_replaced
 from steelyard.ftrl import Ftrl
 from steelyard.fullmatrix import diagonal_of
 from steelyard.kernels import layout
@@ -53,7 +53,7 @@ _Parts = dict[str, Any]
 
 def may_replace(path: str | os.PathLike[str]) -> bool:
     """Whether nothing but a model is lost where a model is written to ``path``: it is none yet, or empty, or one."""
-    if not os.path.isfile(path) or not os.path.getsize(path):
+    if not is_replaced(path) or not os.path.getsize(path):
         return True
     with open(path, "rb") as file:
         start = file.read(64)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 
+from steelyard.data.files import is_replaced
+
 
 class UsageError(ValueError):
     """An option that is wrong, whatever the data: exit status 2, where bad data has 1."""
@@ -34,7 +36,7 @@ def check_output(option: str, path: str | None, magic: bytes | None = None) -> N
         raise UsageError(f"{option} {path}: its folder is not there, or may not be written to")
     if os.path.isdir(path):
         raise UsageError(f"{option} {path} is a folder: name a file")
-    if os.path.isfile(path) and os.path.getsize(path) and not _is_ours(path, magic):
+    if is_replaced(path) and os.path.getsize(path) and not _is_ours(path, magic):
         raise UsageError(
             f"{option} {path} is there, and is not what this command writes: it would be lost. Name another "
             "file, or remove it first"

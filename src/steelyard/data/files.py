@@ -217,7 +217,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         there = None
     if there is not None and stat.S_ISDIR(there.st_mode):
         raise IsADirectoryError(errno.EISDIR, "is a folder, name a file", os.fspath(path))
-    stream = _STREAM.fullmatch(os.path.abspath(path))
+    stream = _stream(path)
     temporary: Path | None = None
     try:
         if stream or (there is not None and not stat.S_ISREG(there.st_mode)):
@@ -253,6 +253,16 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 _STREAMS = {"stdout": 1, "stderr": 2}
 _STREAM = re.compile(r"/(?:dev|proc/self)/(?:fd/(\d+)|(stdout|stderr))")
+
+
+def _stream(path: str | os.PathLike[str]) -> re.Match[str] | None:
+    """The stream of this process that a path names, if it names one."""
+    return _STREAM.fullmatch(os.path.abspath(path))
+
+
+def is_replaced(path: str | os.PathLike[str]) -> bool:
+    """Whether :func:`atomic_write` replaces what is there: a file, and neither a pipe, a device nor a stream."""
+    return os.path.isfile(path) and not _stream(path)
 
 
 def _new(path: Path, mode: int) -> BufferedWriter:
