@@ -75,7 +75,7 @@ class Columns:
     label, weight : names, or None
     drop, text : names of columns to leave out, and of those that are text whatever they hold
     bits, interactions : as :func:`steelyard.open` has them
-    schema : what :meth:`schema` of another one said
+    schema : what :meth:`schema` of another one said; where its ``columns`` are None, any may come
     optional_label : whether the columns of labels and weights may be absent
     """
 
@@ -104,8 +104,16 @@ class Columns:
         if schema is not None:
             self._recall(schema)
 
+    @classmethod
+    def of_schema(cls, schema: dict[str, Any]) -> Columns:
+        """The columns that a model was learned from; rows need no labels."""
+        said: dict[str, Any] = {name: schema.get(name) for name in ("label", "weight", "bits", "interactions")}
+        return cls(schema=schema, optional_label=True, **said)
+
     def _recall(self, schema: dict[str, Any]) -> None:
-        kinds = schema.get("columns")
+        kinds = schema.get("columns", ())
+        if kinds is None:  # of events, whose names were hashed without a look at others
+            return
         if not isinstance(kinds, dict) or not all(kind in (NUMBER, TEXT) for kind in kinds.values()):
             raise ValueError("the model does not say which columns it was learned from")
         self.label_kind = TEXT if schema.get("label_kind") == TEXT else NUMBER

@@ -23,8 +23,13 @@ class EventEstimator:
 
     def _ready(self, model: Any, learner: OnlineLearner | None) -> EventLearner:
         """The learner of events; ``learner`` is a new one, where nothing was learned yet."""
-        known = getattr(model, "learner_", None)
-        bits = DEFAULT_BITS if model.bits is None else check_bits(model.bits)
+        known, schema = getattr(model, "learner_", None), model._schema()
+        bits = schema.get("bits") or (DEFAULT_BITS if model.bits is None else check_bits(model.bits))
+        if schema.get("interactions"):
+            raise ValueError(
+                f"this model was learned with the interactions {schema['interactions']}, which events do not have: use "
+                "a new model for them"
+            )
         if known is not None and known.state is not None and known.n_features != 1 << bits:
             raise ValueError(
                 f"this model was fitted on arrays of {known.n_features} columns, whose names it does not know: events "
@@ -34,6 +39,7 @@ class EventEstimator:
             known = learner
             assert known is not None
             known.progress = Progress()
+            model.schema_ = {"format": "json", "columns": None, "bits": bits}
         return EventLearner(known, bits)
 
     def _refuse_one_class_so_far(self) -> None:
