@@ -10,6 +10,7 @@ import subprocess
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from sklearn import metrics
 
@@ -162,16 +163,61 @@ def test_evaluate_has_scikit_learns_figures(tmp_path, capsys, task):
     assert found["calibration_error"] == pytest.approx(gaps / w.sum())
 
 
-def test_rows_that_predict_leaves_out_are_told_of(tmp_path, capsys):
-    (tmp_path / "x.vw").write_text("1 |a x\n-1 |a y\n" * 9)
-    shell("learn", tmp_path / "x.vw", "--model", tmp_path / "m", "--quiet")
-    (tmp_path / "y.vw").write_text("|a x\n|a y:nan\n|a y:z\n|a y\n")
-    shell("predict", tmp_path / "m", tmp_path / "y.vw", "--on-error", "skip", "--quiet")
+WITH_MISTAKES = {  # the rows 1, 3, 4 and 6 of seven are wrong
+    "x.vw": (
+        "1 |a q:z\n-1 |a y\n1 |a x:nan\n1 |a x:z\n1 |a x\n-1 -3 |a y\n-1 |a y\n",
+        "line 1, column 8.*line 4.*line 3, feature a\\^x has the value nan",
+    ),
+    "x.libsvm": (
+        "1 x\n-1 2:1\n1 1:nan\n1 :\n1 1:1\n-1 1:1e300\n-1 2:1\n",
+        "line 1, column 3.*line 4.*line 3, column 3, index 1 has the value nan",
+    ),
+    "x.csv": (
+        'a,b,y\n1,"2"3,1\n0,1,0\nnan,1,1\n1,1\n1,0,1\n0,inf,0\n0,1,0\n',
+        "line 2, column 6.*line 4, column 1.*line 5",
+    ),
+    "x.jsonl": (
+        '{"a":\n{"a":0,"b":1,"y":0}\n{"a":NaN,"y":1}\n[1]\n{"a":1,"y":1}\n{"a":0,"b":"x","y":0}\n'.replace('"x"', "[]")
+        + '{"a":0,"b":1,"y":0}\n',
+        "line 1, column 6.*line 3.*line 4",
+    ),
+    "x.parquet": (
+        {"a": [np.nan, 0.0, np.inf, np.nan, 1.0, np.nan, 0.0], "b": [1.0] * 7, "y": [1, 0, 1, 1, 1, 0, 0]},
+        "row 1, column 'a': NaN.*row 4.*row 6",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WITH_MISTAKES)
+def test_rows_that_are_left_out_are_counted_shown_and_have_their_line(tmp_path, capsys, name):
+    text, told = WITH_MISTAKES[name]
+    path, label = tmp_path / name, [] if name in ("x.vw", "x.libsvm") else ["--label", "y"]
+    if isinstance(text, str):
+        path.write_text(text)
+    else:
+        pl.DataFrame(text).write_parquet(path)
+    for shuffle in ([], ["--no-shuffle", "--passes", 2]):
+        shell("learn", path, *label, *shuffle, "--on-error", "skip", "--model", tmp_path / "m", "--json")
+        found = json.loads(capsys.readouterr().out)
+        assert (found["examples"], found["skipped"]) == (3, 4)
+    shell("evaluate", tmp_path / "m", path, "--on-error", "skip")
     out, err = capsys.readouterr()
-    assert len(out.splitlines()) == 2
-    assert "2 rows left out" in err
-    assert "line 2, feature a^y has the value nan" in err
-    assert "line 3, column 6" in err
+    assert re.search(r"examples +3\n", out)
+    assert re.search(f"(?s)4 rows left out.*{told}", err)
+    shell("predict", tmp_path / "m", path, "--on-error", "skip", "--quiet")
+    out, err = capsys.readouterr()
+    lines = out.split("\n")
+    there = [bool(line) for line in lines]
+    weightless = name == "x.vw"  # a weight that is wrong does not matter
+    assert there == [False, True, False, False, True, weightless, True, False]
+    assert lines[1] == lines[6] != lines[4]
+    assert f"{3 if weightless else 4} rows left out" in err
+    source = steelyard.open(path, label="y" if label else None, on_error="skip")
+    model = steelyard.OnlineClassifier().fit_stream(source)
+    assert source.skipped.count == 4
+    np.testing.assert_array_equal(model.learner_.progress.weight, 3.0)
+    shell("learn", path, *label, "--no-shuffle", status=1)
+    assert re.search(told.split(".*")[0], capsys.readouterr().err)
 
 
 def test_names_are_noted_in_every_format(tmp_path):

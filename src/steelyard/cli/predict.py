@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from steelyard.cli.common import UsageError
 from steelyard.cli.inputs import add_data_options, check_data_options, open_data, tell_of_rows
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from steelyard.data.block import Block
     from steelyard.data.source import Source
     from steelyard.losses import Array
@@ -27,7 +31,8 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "predict",
         help="predict with a model, one line a row",
-        description="Predict rows with a model that `steelyard learn --model` wrote. Labels need not be there.",
+        description="Predict rows with a model that `steelyard learn --model` wrote. Labels need not be there. Every "
+        "row has a line, which is empty for one that --on-error skip leaves out.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -56,24 +61,40 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"--probabilities needs a classifier with probabilities, not one with {goal.loss.name} loss")
     source = open_data(options, schema, predict=True)
     unknown = 0
+    gaps: deque[int] = deque()
+    source.gaps = gaps
     for rows in source.stream():
         block, left_out = fitted_columns(learner, rows.block, source.name)
         unknown += left_out
-        block = _finite_rows(source, block, rows.before, skip=options.on_error == "skip")
-        _write(_shown(goal, learner.predict_block(block), options), np)
+        block, kept = _finite_rows(source, block, rows.before)
+        shown = _shown(goal, learner.predict_block(block), options)
+        lost = np.delete(np.arange(rows.y.size), kept)
+        while gaps and gaps[0] <= rows.before + rows.y.size:
+            lost = np.append(lost, gaps.popleft() - rows.before)
+        for number, part in enumerate(np.split(shown, np.sort(np.searchsorted(kept, lost)))):
+            if number:
+                _write_gap()
+            _write(part, np)
+    for _ in gaps:
+        _write_gap()
     if unknown and not options.quiet:
         print(
             f"steelyard: {unknown} values of features beyond the {learner.n_features} that the model has learned were "
             "left out",
             file=sys.stderr,
         )
-    if source.skipped.count:  # even if quiet: lines and rows do not belong together any more
+    if source.skipped.count:  # even if quiet
         print("\n".join(f"steelyard: {each}" for each in tell_of_rows(source)), file=sys.stderr)
     return 0
 
 
-def _finite_rows(source: Source, block: Block, before: int, *, skip: bool) -> Block:
-    """The rows that can be predicted; others are refused, or with ``skip`` left out and noted."""
+def _write_gap() -> None:
+    """An empty line, for a row that is left out: so every row has a line."""
+    sys.stdout.write("\n")
+
+
+def _finite_rows(source: Source, block: Block, before: int) -> tuple[Block, NDArray[np.intp]]:
+    """The rows that can be predicted, and which they are; others are refused, or left out and noted."""
     import numpy as np
 
     from steelyard.data.checks import DataError, check_finite
@@ -85,9 +106,9 @@ def _finite_rows(source: Source, block: Block, before: int, *, skip: bool) -> Bl
         try:
             with told_of(source, before, kept):
                 check_finite(block)
-            return block
+            return block, kept
         except ValueError as told:
-            if not skip or not isinstance(told.__context__, DataError):
+            if not source.skips or not isinstance(told.__context__, DataError):
                 raise
             source.skipped.add(told)
             others = np.delete(np.arange(kept.size), told.__context__.row)

@@ -21,7 +21,7 @@ import numpy as np
 
 from steelyard.data.block import Block
 from steelyard.data.files import atomic_write
-from steelyard.data.source import Extent, Rows, Source, few_labels
+from steelyard.data.source import Extent, Rows, Skipped, Source, few_labels
 from steelyard.losses import Array
 
 MAGIC = b"ARROW1\0\0"
@@ -170,6 +170,7 @@ class CacheSource(Source):
 
     def blocks(self) -> Iterator[Rows]:
         before = self.bytes_read = 0
+        self.skipped = Skipped()
         for number in range(self._reader.num_record_batches - 1):
             batch = self._reader.get_batch(number)
             self.bytes_read += batch.nbytes

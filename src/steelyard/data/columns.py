@@ -30,11 +30,15 @@ _SHOWN = 8  # columns that a message names
 
 
 class CellError(ValueError):
-    """A cell that cannot be read: its row among those at hand, its column by name, and what is wrong."""
+    """A cell that cannot be read: its row among those at hand, its column by name, and what is wrong.
 
-    def __init__(self, row: int, column: str, complaint: str) -> None:
+    Where the same is wrong in others, ``rows`` has all of them; it is empty if it is the whole column that is wrong.
+    """
+
+    def __init__(self, row: int, column: str, complaint: str, rows: NDArray[np.intp] | None = None) -> None:
         super().__init__(f"row {row}, column {column!r}: {complaint}")
         self.row, self.column, self.complaint = row, column, complaint
+        self.rows = np.array([row], np.intp) if rows is None else rows
 
 
 class Places(NamedTuple):
@@ -233,7 +237,9 @@ class Columns:
         finite = np.isfinite(values)
         bad = np.flatnonzero(~finite if there is None else there & ~finite)
         if bad.size:
-            raise CellError(int(bad[0]), list(self.kinds)[slot], not_finite(float(values[bad[0]])))
+            first = float(values[bad[0]])
+            same = bad[np.isnan(values[bad])] if first != first else bad[values[bad] == first]
+            raise CellError(int(bad[0]), list(self.kinds)[slot], not_finite(first), same)
         return Cells(self.hashes[slot], values, there)
 
     def text_cells(self, slot: int, texts: Sequence[str], codes: NDArray[Any]) -> Cells:
@@ -244,8 +250,9 @@ class Columns:
             hashes = np.append(hash_names(names), np.uint32(0))
         except UnicodeEncodeError as error:
             bad = next(at for at, text in enumerate(names) if text == error.object)
-            row = int(np.flatnonzero(codes == bad)[0])
-            raise CellError(row, name, f"{texts[bad]!r} is no text: it has half of a character") from None
+            rows = np.flatnonzero(codes == bad)
+            told = f"{texts[bad]!r} is no text: it has half of a character"
+            raise CellError(int(rows[0]), name, told, rows) from None
         there = np.append(np.array([text != "" for text in texts], np.bool_), False)[codes]
         return Cells(hashes[codes], 1.0, None if there.all() else there, (hashes[:-1], names))
 

@@ -260,19 +260,22 @@ class CsvFormat(Format):
 
 
 def _readable(reader: Any) -> Iterator[list[str]]:
-    """The rows up to the first that cannot be read: it is complained of where it is parsed."""
-    try:
-        yield from reader
-    except csv.Error:
-        return
+    """The rows that can be read: others are complained of where they are parsed."""
+    while True:
+        try:
+            yield from reader
+            return
+        except csv.Error:
+            continue
 
 
 def _kinds(names: Sequence[str], rows: Iterator[list[str]]) -> dict[str, str]:
     """Which columns are numbers, by the first rows."""
     different: list[set[str]] = [set() for _ in names]
     for row in rows:
-        for cells, cell in zip(different, row, strict=False):
-            cells.add(cell)
+        if len(row) == len(names):
+            for cells, cell in zip(different, row, strict=True):
+                cells.add(cell)
     return {name: kind_of_cells(cells) for name, cells in zip(names, different, strict=True)}
 
 

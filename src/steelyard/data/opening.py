@@ -224,7 +224,7 @@ def _open(paths: list[str], chosen: str, said: dict[str, Any]) -> Source:
         from steelyard.data.arrow import open_arrow
 
         wanted = ("label", "weight", "drop", "text", "bits", "interactions", "schema", "optional_label")
-        return open_arrow(paths, **{name: said[name] for name in wanted})
+        return open_arrow(paths, skips=said["on_error"] == "skip", **{name: said[name] for name in wanted})
     if chosen == "libsvm":
         return _open_libsvm(paths, said)
     return TextSource(paths, _text_format(chosen, said), on_error=said["on_error"])
@@ -241,6 +241,7 @@ def _open_cache(paths: list[str], chosen: str, said: dict[str, Any]) -> Source:
     if len(paths) > 1:
         raise ValueError(f"{paths[0]} is a cache, which is a stream of its own: convert all files into one")
     source = CacheSource(paths[0])
+    source.skips = said["on_error"] == "skip"
     model, here = said["schema"] or {}, source.schema()
     if model:
         _check_same_features(source.name, here, model)

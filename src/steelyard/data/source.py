@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ from steelyard.losses import Array
 
 MOST_LABELS = 1000  # distinct labels that are kept: with more it is not a classification
 MOST_NAMES = 10_000  # of features, the first that are met
+PLACES = 1 << 18  # rows of a stream of which it is remembered where they stand
 _SHOWN = 3  # of the mistakes that are skipped
 
 
@@ -47,7 +49,7 @@ class Skipped:
         self.count = 0
         self.shown: list[str] = []
 
-    def add(self, error: ValueError) -> None:
+    def add(self, error: ValueError | str) -> None:
         """One more of them."""
         self.count += 1
         if len(self.shown) < _SHOWN:
@@ -67,6 +69,10 @@ class Source:
     """Text labels in the order in which they came: y then holds places among them. None where labels are numbers."""
     labels_may_lack = False
     """Whether a row may have no label, and NaN for it."""
+    skips = False
+    """Whether what cannot be read or learned is left out and counted, rather than the end of it all."""
+    gaps: deque[int] | None = None
+    """Where rows could not be read and were left out: how many rows came before each. Noted if a deque is put here."""
     missing = 0
     """How many cells were empty in the last pass."""
     bytes_read = 0

@@ -50,6 +50,8 @@ class Part:
     """Names of features that were met here for the first time."""
     missing: int = 0
     """How many cells were empty."""
+    lost: bool = False
+    """Whether it stands for a row that could not be read."""
     range: Range = field(default_factory=Range)
     """Of LIBSVM's indices."""
     query: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
