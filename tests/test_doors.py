@@ -12,6 +12,7 @@ import time
 from contextlib import suppress
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import steelyard
@@ -170,6 +171,39 @@ def test_a_cache_of_other_features_is_refused(tmp_path, capsys, name, options, t
     if name != "x.vw":
         shell("predict", tmp_path / "m", tmp_path / name, status=1)
         assert "have other names" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("x.vw", "1 1 |a x\n1 -1 |a y\n", "x.vw, line 2 has the weight -1"),
+        ("x.vw", "1 1 |a x\n1 nan |a y\n", "x.vw, line 2 has the weight nan"),
+        ("x.vw", "1 |a x\n1 |a y:nan\n", "x.vw, line 2, feature a^y has the value nan"),
+        ("x.libsvm", "1 1:1\nnan 1:1\n", "x.libsvm, line 2 has the label nan: it is not finite"),
+    ],
+)
+def test_a_cache_has_no_row_that_cannot_be_learned(tmp_path, capsys, name, text, told):
+    (tmp_path / name).write_text(text)
+    shell("convert", tmp_path / name, "--output", tmp_path / "x.arrow", status=1)
+    assert told in capsys.readouterr().err
+    shell("convert", tmp_path / name, "--output", tmp_path / "x.arrow", "--on-error", "skip")
+    out, err = capsys.readouterr()
+    assert out.startswith("1 rows")
+    assert told in err
+
+
+def test_a_file_that_is_no_cache_is_not_written_over(tmp_path, capsys, vw_file):
+    table, cache = tmp_path / "table.arrow", tmp_path / "cache.arrow"
+    pd.DataFrame({"a": [1.0, 2.0], "y": [0, 1]}).to_feather(table)
+    before = table.read_bytes()
+    shell("convert", vw_file, "--output", table, status=2)
+    assert "is not what this command writes: it would be lost" in capsys.readouterr().err
+    assert table.read_bytes() == before
+    for _ in range(2):
+        shell("convert", table, "--label", "y", "--output", cache)
+    capsys.readouterr()
+    shell("convert", tmp_path / "c*.arrow", "--output", cache, status=2)
+    assert "is among the files that are read" in capsys.readouterr().err
 
 
 def test_a_cache_of_dense_rows_and_of_text_labels(tmp_path):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from steelyard.data.block import Block, inspected
 from steelyard.data.checks import DataError, check_finite, check_labels, check_weights
 from steelyard.data.order import group_equal_rows, shuffled_visits
-from steelyard.data.source import MOST_LABELS, Rows, Source, cut_block, distinct, told_of
+from steelyard.data.source import MOST_LABELS, Rows, Source, cut_block, distinct, take_rows, told_of
 from steelyard.fitting import check_classifies, check_regresses, pass_seeds
 from steelyard.losses import Array, Loss, get_loss
 from steelyard.online import OnlineLearner, Trace
@@ -129,15 +129,6 @@ def encode_labels(y: Array, goal: Goal, label_names: Sequence[str] | None) -> Ar
             why = "not finite"
         raise DataError("label", int(bad[0]), None, label, why)
     return 2.0 * codes - 1.0 if goal.classes.size == 2 else codes.astype(np.float64)
-
-
-def take_rows(block: Block, rows: NDArray[np.intp]) -> Block:
-    """Some rows of a block, copied."""
-    sizes = np.diff(block.indptr)[rows].astype(np.intp)
-    ends = np.append(0, np.cumsum(sizes))
-    places = np.repeat(block.indptr[rows].astype(np.intp) - ends[:-1], sizes) + np.arange(ends[-1])
-    indices = block.indices if block.dense else block.indices[places]
-    return replace(block, data=block.data[places], indices=indices, indptr=ends.astype(np.uint64))
 
 
 class Ready(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Callable
 
 from steelyard.data.files import is_replaced
 
@@ -25,10 +26,10 @@ def check_folder(folder: str | None) -> None:
         raise UsageError(f"--data {folder}: there is no such folder")
 
 
-def check_output(option: str, path: str | None, magic: bytes | None = None) -> None:
+def check_output(option: str, path: str | None, is_ours: Callable[[str], bool] | None = None) -> None:
     """Refuse a file that cannot be written, or that would be lost: one of another kind than we write.
 
-    ``magic`` is how ours start; without it, ours are models.
+    ``is_ours`` says whether a file is of our kind; without it, ours are models.
     """
     if not path:
         return
@@ -36,17 +37,14 @@ def check_output(option: str, path: str | None, magic: bytes | None = None) -> N
         raise UsageError(f"{option} {path}: its folder is not there, or may not be written to")
     if os.path.isdir(path):
         raise UsageError(f"{option} {path} is a folder: name a file")
-    if is_replaced(path) and os.path.getsize(path) and not _is_ours(path, magic):
+    if is_replaced(path) and os.path.getsize(path) and not (is_ours or _is_model)(path):
         raise UsageError(
             f"{option} {path} is there, and is not what this command writes: it would be lost. Name another "
             "file, or remove it first"
         )
 
 
-def _is_ours(path: str, magic: bytes | None) -> bool:
-    if magic is None:
-        from steelyard.modelfile import may_replace
+def _is_model(path: str) -> bool:
+    from steelyard.modelfile import may_replace
 
-        return may_replace(path)
-    with open(path, "rb") as file:
-        return file.read(len(magic)) == magic
+    return may_replace(path)

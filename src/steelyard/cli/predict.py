@@ -11,11 +11,6 @@ from steelyard.cli.common import UsageError
 from steelyard.cli.inputs import add_data_options, check_data_options, open_data, tell_of_rows
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from steelyard.data.block import Block
-    from steelyard.data.source import Source
     from steelyard.losses import Array
     from steelyard.streaming import Goal
 
@@ -54,6 +49,8 @@ def run(options: argparse.Namespace) -> int:
     import numpy as np
 
     from steelyard.cli.model import fitted_columns, load_model
+    from steelyard.data.checks import check_finite
+    from steelyard.data.source import sound_rows
 
     check_data_options(options)
     learner, goal, schema = load_model(options.model)
@@ -66,8 +63,8 @@ def run(options: argparse.Namespace) -> int:
     for rows in source.stream():
         block, left_out = fitted_columns(learner, rows.block, source.name)
         unknown += left_out
-        block, kept = _finite_rows(source, block, rows.before)
-        shown = _shown(goal, learner.predict_block(block), options)
+        finite, kept = sound_rows(source, rows._replace(block=block), lambda each: check_finite(each.block))
+        shown = _shown(goal, learner.predict_block(finite.block), options)
         lost = np.delete(np.arange(rows.y.size), kept)
         while gaps and gaps[0] <= rows.before + rows.y.size:
             lost = np.append(lost, gaps.popleft() - rows.before)
@@ -91,28 +88,6 @@ def run(options: argparse.Namespace) -> int:
 def _write_gap() -> None:
     """An empty line, for a row that is left out: so every row has a line."""
     sys.stdout.write("\n")
-
-
-def _finite_rows(source: Source, block: Block, before: int) -> tuple[Block, NDArray[np.intp]]:
-    """The rows that can be predicted, and which they are; others are refused, or left out and noted."""
-    import numpy as np
-
-    from steelyard.data.checks import DataError, check_finite
-    from steelyard.data.source import told_of
-    from steelyard.streaming import take_rows
-
-    kept = np.arange(block.n_rows)
-    while True:
-        try:
-            with told_of(source, before, kept):
-                check_finite(block)
-            return block, kept
-        except ValueError as told:
-            if not source.skips or not isinstance(told.__context__, DataError):
-                raise
-            source.skipped.add(told)
-            others = np.delete(np.arange(kept.size), told.__context__.row)
-            block, kept = take_rows(block, others), kept[others]
 
 
 def _shown(goal: Goal, scores: Array, options: argparse.Namespace) -> Any:

@@ -102,7 +102,7 @@ def open(
     """
     if weights is not None and on_error == "skip":
         raise ValueError("weights in a file of their own belong to rows by their order, so no row may be skipped")
-    paths = _find(path)
+    paths = find_files(path)
     chosen = _format_of(paths, format, schema)
     if on_error not in ("stop", "skip"):
         raise ValueError(f"on_error must be 'stop' or 'skip', got {on_error!r}")
@@ -182,10 +182,10 @@ def _words(words: str | Sequence[str]) -> list[str]:
     return [words] if isinstance(words, str) else list(words)
 
 
-def _find(path: PathLike | Sequence[PathLike]) -> list[str]:
+def find_files(path: PathLike | Sequence[PathLike]) -> list[str]:
     """The files that are meant, patterns spelled out."""
     if not isinstance(path, (str, os.PathLike)):
-        found = [file for each in path for file in _find(each)]
+        found = [file for each in path for file in find_files(each)]
         if not found:
             raise ValueError("no files are named")
         return found

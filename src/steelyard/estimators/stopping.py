@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from steelyard.data.block import Block
 from steelyard.data.order import row_keys
+from steelyard.data.source import take_rows
 from steelyard.losses import Array
 from steelyard.online import OnlineLearner
 from steelyard.scores import row_losses
-from steelyard.streaming import take_rows
 
 
 class EarlyStopping:
