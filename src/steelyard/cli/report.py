@@ -167,7 +167,7 @@ class LearnReport:
             "model": self._options.model,
         }
         if learner.certificate:
-            gap = certified(learner)[0]
+            gap = certified(learner).gap
             found["certified_gap"] = gap if np.isfinite(gap) else None
         return found
 
@@ -207,12 +207,14 @@ class LearnReport:
 
 def _certified_sentence(learner: OnlineLearner, passes: int) -> str:
     """What is proved of the loss."""
-    gap, largest, lost = certified(learner)
+    gap, largest, lost, scaled = certified(learner)
     if not gap < np.inf:
         return "certified: nothing, since labels, weights or values are too large for its sums"
-    which = f"whose weights have norm <= {largest:.3g} in scaled columns (as large as the learned model's)"
+    columns = " in scaled columns" if scaled else ""
+    which = f"whose weights have norm <= {largest:.3g}{columns} (as large as the learned model's)"
     if learner.n_outputs > 1:
-        which = "in which no class's weights have a larger norm, in scaled columns, than in the learned one"
+        columns = ", in scaled columns," if scaled else ""
+        which = f"in which no class's weights have a larger norm{columns} than in the learned one"
     loss = "the average loss" if passes == 1 else "the average loss over all passes"
     how = f"within {gap:.3g} of" if gap >= 0.0 else f"better by {-gap:.3g}, or more, than"
     little = "" if gap < lost else ": more than the loss itself, so it says little"
