@@ -3,39 +3,60 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from steelyard import __version__
 from steelyard.cli import certify, compile, completion, convert, data, evaluate, inspect, learn, paper, predict
 from steelyard.cli.common import UsageError
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run ``steelyard`` with the given arguments and return its exit code."""
+def run(arguments: Sequence[str]) -> int:
+    """Run a command; what goes wrong becomes a sentence and an exit status."""
     parser = make_parser()
-    options = parser.parse_args(_with_classes(sys.argv[1:] if arguments is None else arguments))
+    options = parser.parse_args(_with_classes(arguments))
     if not hasattr(options, "run"):
         parser.print_help()
         return 0
     try:
-        return int(options.run(options))
+        status = int(options.run(options))
+        if sys.stdout is not None:
+            sys.stdout.flush()  # while it can still be told that nobody takes what was printed
+        return status
     except BrokenPipeError:  # the reader of our output has gone, as in `steelyard data list | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _print_no_more()
         return 141
     except UsageError as error:
         return _complain(str(error), 2)
     except MemoryError as error:
         return _complain(f"not enough memory: {error}")
     except OSError as error:
-        known = error.filename is not None and error.strerror is not None
-        return _complain(f"{error.filename}: {error.strerror}" if known else str(error))
+        return _complain(_of_system(error))
     except (ValueError, ImportError) as error:
         return _complain(str(error))
     except KeyboardInterrupt:
-        print(f"steelyard: interrupted; {options.interrupted}", file=sys.stderr)
-        return 130
+        told = options.interrupted() if callable(options.interrupted) else options.interrupted
+        return _complain(f"interrupted; {told}", 130)
+
+
+def _of_system(error: OSError) -> str:
+    """What the system refused, and for which file. What has no name is what is printed, if it is full."""
+    if error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF):
+        _print_no_more()
+        return f"standard output: {error.strerror}"
+    known = error.filename is not None and error.strerror is not None
+    return f"{error.filename}: {error.strerror}" if known else str(error)
+
+
+def _print_no_more() -> None:
+    """What is still to be printed goes nowhere, so that the interpreter does not try it again at its end."""
+    with suppress(OSError, ValueError, AttributeError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def _with_classes(arguments: Sequence[str]) -> list[str]:
@@ -50,8 +71,9 @@ def _with_classes(arguments: Sequence[str]) -> list[str]:
 
 
 def _complain(message: str, status: int = 1) -> int:
-    """Say what is wrong; returns the exit status: 1 for data, 2 for how the command was used."""
-    print(f"steelyard: {message}", file=sys.stderr)
+    """Say what is wrong; returns the exit status: 1 for data, 2 for how the command was used, 130 for Ctrl-C."""
+    with suppress(OSError):
+        print(f"steelyard: {message}", file=sys.stderr)
     return status
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from typing import TYPE_CHECKING, Any
 
 from steelyard.cli.common import UsageError
-from steelyard.cli.inputs import add_data_options, check_data_options, open_data, tell_of_rows
+from steelyard.cli.inputs import add_data_options, add_no_shuffle, check_data_options, open_data, tell_of_rows
 
 if TYPE_CHECKING:
     from steelyard.data.block import Block
@@ -40,14 +41,14 @@ def add_parser(commands: Any) -> None:
         help="the probability of the second class, or those of all classes where there are more",
     )
     kind.add_argument("--scores", action="store_true", help="scores instead of classes")
+    add_no_shuffle(parser)
+    parser.add_argument("--json", action="store_true", help="a JSON value a line: text in quotes, lists for several")
     parser.add_argument("--quiet", action="store_true", help="say nothing but what is wrong")
     parser.set_defaults(run=run, interrupted="what was predicted is printed")
 
 
 def run(options: argparse.Namespace) -> int:
     """Predict block by block."""
-    import numpy as np
-
     from steelyard.cli.model import fitted_columns, load_model
 
     check_data_options(options)
@@ -60,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
         block, left_out = fitted_columns(learner, rows.block, source.name)
         unknown += left_out
         block = _finite_rows(source, block, rows.before, skip=options.on_error == "skip")
-        _write(_shown(goal, learner.predict_block(block), options), np)
+        _write(_shown(goal, learner.predict_block(block), options), options.json)
     if unknown and not options.quiet:
         print(
             f"steelyard: {unknown} values of features beyond the {learner.n_features} that the model has learned were "
@@ -113,5 +114,12 @@ def _shown(goal: Goal, scores: Array, options: argparse.Namespace) -> Any:
         return goal.loss.inverse_link(scores)
 
 
-def _write(values: Any, np: Any) -> None:
-    np.savetxt(sys.stdout, values, fmt="%s" if values.dtype.kind == "U" else "%.10g")
+def _write(values: Any, as_json: bool) -> None:
+    import numpy as np
+
+    from steelyard.export.describe import plain
+
+    if as_json:
+        sys.stdout.writelines(f"{json.dumps(each)}\n" for each in plain(values))
+    else:
+        np.savetxt(sys.stdout, values, fmt="%s" if values.dtype.kind == "U" else "%.10g")

@@ -51,18 +51,18 @@ def describe(learner: OnlineLearner, top: int | None = None, notes: dict[str, An
             proved = certified(learner)
             if proved.gap < math.inf:
                 found["certificate"] = proved._asdict()
-    plain: dict[str, Any] = _plain(found)
-    return plain
+    sayable: dict[str, Any] = plain(found)
+    return sayable
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """The same with numbers of Python, of which those that JSON does not know are None."""
     if isinstance(value, dict):
-        return {str(name): _plain(each) for name, each in value.items()}
+        return {str(name): plain(each) for name, each in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
+        return [plain(each) for each in value]
     if isinstance(value, (np.generic, np.ndarray)):
-        return _plain(value.tolist())
+        return plain(value.tolist())
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
