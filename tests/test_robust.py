@@ -469,13 +469,20 @@ def test_an_interrupted_command_says_what_is_true(tmp_path, monkeypatch, capsys,
     assert (tmp_path / "model").exists() == ("is written" in told)
 
 
-def test_an_interrupt_of_imports_is_no_traceback():
-    code = """
-import runpy, sys
+@pytest.mark.parametrize("makes", ["pass", "raise RuntimeError('a broken installation') from None"])
+def test_an_interrupt_of_imports_is_no_traceback(makes):
+    """Also where the library that is imported makes another error of it."""
+    code = f"""
+import os, runpy, signal, sys
 class Interrupts:
     def find_spec(self, name, *_):
         if name == "steelyard.cli.learn":
-            raise KeyboardInterrupt
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+                for _ in range(10000): pass
+            except KeyboardInterrupt:
+                {makes}
+                raise
 sys.meta_path.insert(0, Interrupts())
 sys.argv = ["steelyard"]
 runpy.run_module("steelyard", run_name="__main__")

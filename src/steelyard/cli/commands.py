@@ -14,8 +14,11 @@ from steelyard.cli import certify, compile, completion, convert, data, evaluate,
 from steelyard.cli.common import UsageError
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Run a command; what goes wrong becomes a sentence and an exit status."""
+def run(arguments: Sequence[str], interrupts: Sequence[int]) -> int:
+    """Run a command; what goes wrong becomes a sentence and an exit status.
+
+    ``interrupts`` is no longer empty when there was one: see :mod:`steelyard.cli.interrupts`.
+    """
     parser = make_parser()
     options = parser.parse_args(_with_classes(arguments))
     if not hasattr(options, "run"):
@@ -35,11 +38,20 @@ def run(arguments: Sequence[str]) -> int:
         return _complain(f"not enough memory: {error}")
     except OSError as error:
         return _complain(_of_system(error))
-    except (ValueError, ImportError) as error:
-        return _complain(str(error))
     except KeyboardInterrupt:
-        told = options.interrupted() if callable(options.interrupted) else options.interrupted
-        return _complain(f"interrupted; {told}", 130)
+        return _interrupted(options)
+    except Exception as error:
+        if interrupts:
+            return _interrupted(options)
+        if not isinstance(error, (ValueError, ImportError)):
+            raise
+        return _complain(str(error))
+
+
+def _interrupted(options: argparse.Namespace) -> int:
+    """Say what is true then."""
+    told = options.interrupted() if callable(options.interrupted) else options.interrupted
+    return _complain(f"interrupted; {told}", 130)
 
 
 def _of_system(error: OSError) -> str:
