@@ -22,6 +22,14 @@ if TYPE_CHECKING:
     from steelyard.online import OnlineLearner
     from steelyard.streaming import Position, Run
 
+_DESCRIPTION = """\
+Learn a linear model: no learning rate needed. LIBSVM, Vowpal Wabbit's text, CSV, TSV, JSON lines, Parquet, Arrow.
+
+The first rows decide what is learned, a classification or a regression: with --no-shuffle, learning begins when 16 MB
+of them are there, or all. Where they come slowly, through a pipe, say --classes or --task regression: it then begins
+with the first rows of Vowpal Wabbit's text, and with the first MB of CSV, TSV and JSON lines. LIBSVM text needs its
+first 16 MB in any case, to tell where indices start.
+"""
 _EXAMPLES = """examples:
   steelyard learn a9a --model m
   steelyard learn clicks.vw --no-shuffle -q ab --bits 22 --model m
@@ -37,8 +45,7 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "learn",
         help="learn a model from files or a pipe",
-        description="Learn a linear model: no learning rate needed. LIBSVM, Vowpal Wabbit's text, CSV, TSV, JSON "
-        "lines, Parquet, Arrow.",
+        description=_DESCRIPTION,
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
