@@ -503,6 +503,19 @@ def test_a_bad_label_far_into_a_stream_is_named_by_its_line(tmp_path, monkeypatc
         )
 
 
+def test_a_matrix_cannot_grow_in_a_stream(tmp_path, monkeypatch, capsys):
+    from steelyard.data.libsvm import LibsvmSource
+
+    monkeypatch.setitem(LibsvmSource.__init__.__kwdefaults__, "block_bytes", 200)
+    (tmp_path / "data").write_text("1 1:1\n-1 1:2\n" * 400 + "1 3:1\n")
+    words = ["learn", str(tmp_path / "data"), "--task", "classification", "--metric", "full", "--eta0", "1"]
+    assert cli.main([*words, "--no-shuffle", "--classes", "-1,1"]) == 2
+    told = (
+        "data has 3 columns, its first rows had 1, and the matrix of metric full cannot grow: hash features with --bits"
+    )
+    assert told in capsys.readouterr().err
+
+
 def test_labels_that_are_no_numbers_are_no_class(tmp_path, capsys):
     (tmp_path / "data").write_text("1 1:1\n" * 30 + "nan 1:2\n")
     for more in ([], ["--no-shuffle"], ["--task", "classification"]):

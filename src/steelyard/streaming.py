@@ -425,7 +425,14 @@ class Run:
         if self.learner.state is None:
             return block
         if block.n_features > self.learner.n_features:
-            self.learner.resize(max(block.n_features, 2 * self.learner.n_features))
+            try:
+                self.learner.resize(max(block.n_features, 2 * self.learner.n_features))
+            except ValueError:  # of a matrix over all pairs
+                raise OptionError(
+                    f"{self.source.name} has {block.n_features} columns, its first rows had {self.learner.n_features}, "
+                    "and the matrix of metric full cannot grow: hash features with --bits (bits=), or leave out "
+                    "--no-shuffle"
+                ) from None
         return block if block.dense else replace(block, n_features=self.learner.n_features)
 
     # ---------------------------------------------------------------------------------------------------- shuffled
