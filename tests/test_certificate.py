@@ -418,6 +418,11 @@ def test_the_certify_command(tmp_path, capsys):
         ("1 2 3", ["--task", "classification"], r"certified: the average loss is within .* no class's weights have a"),
         ("1 2", ["--passes", "2"], r"certified: the average loss over all passes is within"),
         ("1 2", ["--eta0", "1"], None),
+        (
+            "1 2",
+            ["--eta0", "1", "--metric", "scalar", "--center", "origin"],
+            r"certified: the average loss is within .* norm <= \d\S+ \(as large as",
+        ),
     ],
 )
 def test_learn_prints_what_is_certified(labels, options, expected, tmp_path, capsys):
@@ -425,11 +430,15 @@ def test_learn_prints_what_is_certified(labels, options, expected, tmp_path, cap
     names = labels.split()
     lines = [f"{names[int(abs(v) * 1.5) % len(names)]} 1:{v:.4f} 2:{rng.normal():.4f}\n" for v in rng.normal(size=500)]
     (tmp_path / "mine").write_text("".join(lines))
-    assert cli.main(["learn", str(tmp_path / "mine"), *options]) == 0
+    assert cli.main(["learn", str(tmp_path / "mine"), *options, "--model", str(tmp_path / "m")]) == 0
     found = re.findall("^certified.*$", capsys.readouterr().out, re.MULTILINE)
     assert len(found) == (expected is not None)
     if expected:
         assert re.match(expected, found[0])
+    assert cli.main(["inspect", str(tmp_path / "m")]) == 0
+    shown = capsys.readouterr().out
+    assert ("\ncertificate" in shown) == (expected is not None)
+    assert "scaled columns" in shown or "scaled columns" not in "".join(found)
 
 
 def test_certify_takes_files_and_the_guard(tmp_path, capsys):

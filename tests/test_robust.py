@@ -18,6 +18,8 @@ import scipy.sparse as sp
 
 import steelyard
 from steelyard import Bank, CustomLoss, Learner, Mixture, OnlineClassifier, cli
+from steelyard.cli import report
+from steelyard.cli.report import LearnReport
 from steelyard.data.block import as_block
 from steelyard.data.memory import lazy_zeros
 from steelyard.kernels import layout
@@ -448,12 +450,45 @@ def test_lazy_zeros_are_zeros_on_a_cache_line():
 # ------------------------------------------------------------------------------------------------------- the shell
 
 
-def test_an_interrupted_command_says_what_is_true(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("where", "told"),
+    [
+        ((Mixture, "_check_results"), "nothing was learned, and no model was written"),
+        (
+            (LearnReport, "add"),
+            "no model was written: 20 rows of pass 1 were learned, and this is lost; with --checkpoint",
+        ),
+        ((report, "show"), "the model is written: "),
+    ],
+)
+def test_an_interrupted_command_says_what_is_true(tmp_path, monkeypatch, capsys, where, told):
     (tmp_path / "data").write_text("1 1:1\n-1 1:2\n" * 10)
-    monkeypatch.setattr(Mixture, "_check_results", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(*where, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     assert cli.main(["learn", str(tmp_path / "data"), "--model", str(tmp_path / "model")]) == 130
-    assert "interrupted; nothing was learned, and no model was written" in capsys.readouterr().err
-    assert not (tmp_path / "model").exists()
+    assert f"interrupted; {told}" in capsys.readouterr().err
+    assert (tmp_path / "model").exists() == ("is written" in told)
+
+
+@pytest.mark.parametrize("makes", ["pass", "raise RuntimeError('a broken installation') from None"])
+def test_an_interrupt_of_imports_is_no_traceback(makes):
+    """Also where the library that is imported makes another error of it."""
+    code = f"""
+import os, runpy, signal, sys
+class Interrupts:
+    def find_spec(self, name, *_):
+        if name == "steelyard.cli.learn":
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+                for _ in range(10000): pass
+            except KeyboardInterrupt:
+                {makes}
+                raise
+sys.meta_path.insert(0, Interrupts())
+sys.argv = ["steelyard"]
+runpy.run_module("steelyard", run_name="__main__")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "steelyard: interrupted\n")
 
 
 def test_a_bad_label_far_into_a_stream_is_named_by_its_line(tmp_path, monkeypatch, capsys):
@@ -466,6 +501,19 @@ def test_a_bad_label_far_into_a_stream_is_named_by_its_line(tmp_path, monkeypatc
         assert (
             f"{tmp_path / 'data'}, line 802 has the label -5: it is outside the poisson loss" in capsys.readouterr().err
         )
+
+
+def test_a_matrix_cannot_grow_in_a_stream(tmp_path, monkeypatch, capsys):
+    from steelyard.data.libsvm import LibsvmSource
+
+    monkeypatch.setitem(LibsvmSource.__init__.__kwdefaults__, "block_bytes", 200)
+    (tmp_path / "data").write_text("1 1:1\n-1 1:2\n" * 400 + "1 3:1\n")
+    words = ["learn", str(tmp_path / "data"), "--task", "classification", "--metric", "full", "--eta0", "1"]
+    assert cli.main([*words, "--no-shuffle", "--classes", "-1,1"]) == 2
+    told = (
+        "data has 3 columns, its first rows had 1, and the matrix of metric full cannot grow: hash features with --bits"
+    )
+    assert told in capsys.readouterr().err
 
 
 def test_labels_that_are_no_numbers_are_no_class(tmp_path, capsys):

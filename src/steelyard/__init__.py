@@ -6,11 +6,13 @@ Names are loaded when first used: ``import steelyard`` imports neither Numba nor
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
 __version__ = "0.2.0"
 
+TYPE_CHECKING = False  # which type checkers take for true; importing typing takes longer than all the rest of this
 if TYPE_CHECKING:
+    from typing import Any
+
     from steelyard import distributed as distributed
     from steelyard import losses as losses
     from steelyard.bank import Bank as Bank

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from steelyard.data.block import Block, inspected
+from steelyard.data.checks import OptionError
 from steelyard.data.order import group_equal_rows, shuffled_visits, visits_in_order
 from steelyard.learner import Learner
 from steelyard.losses import Array, Loss, get_loss
@@ -19,7 +20,7 @@ from steelyard.updates import check_update
 def check_classifies(loss: Loss) -> None:
     """Refuse a loss that cannot classify."""
     if loss.invalid_labels(np.array([-1.0, 1.0])).size:
-        raise ValueError(
+        raise OptionError(
             f"the {loss.name} loss takes {loss.domain}: it cannot classify; use OnlineRegressor, or --task regression "
             "at the shell"
         )
@@ -28,7 +29,7 @@ def check_classifies(loss: Loss) -> None:
 def check_regresses(loss: Loss) -> None:
     """Refuse a loss whose labels are classes."""
     if loss.labels in ("sign", "binary"):
-        raise ValueError(
+        raise OptionError(
             f"the {loss.name} loss takes labels {loss.domain}: use OnlineClassifier, or --task classification at the "
             "shell"
         )

@@ -21,6 +21,7 @@ import io
 import json
 import math
 import os
+import stat
 import zipfile
 from collections.abc import Callable
 from typing import IO, Any
@@ -117,6 +118,10 @@ def _write(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> None:
 def load(path: str | os.PathLike[str], *, loss: CustomLoss | None = None) -> OnlineLearner:
     """Read a learner. Anything that is not right is refused with a ValueError that names the file."""
     name = os.fspath(path)
+    kind = os.stat(path).st_mode  # before it is opened: a device may never end, and a pipe may never begin
+    if not stat.S_ISREG(kind):
+        what = "is a folder" if stat.S_ISDIR(kind) else "is a pipe or a device"
+        raise ValueError(f"{name} {what}: name a model file")
     with open(path, "rb") as file:
         try:
             return _load(file, loss)

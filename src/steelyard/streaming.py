@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.data.block import Block, inspected
-from steelyard.data.checks import DataError, check_finite, check_labels, check_weights
+from steelyard.data.checks import DataError, OptionError, check_finite, check_labels, check_weights
 from steelyard.data.order import group_equal_rows, shuffled_visits
 from steelyard.data.source import MOST_LABELS, Rows, Source, cut_block, distinct, take_rows, told_of
 from steelyard.fitting import check_classifies, check_regresses, pass_seeds
@@ -59,7 +60,7 @@ def decide_goal(
         task = "classification" if text or classes is not None or found.size == 2 else "regression"
     if task == "regression":
         if text:
-            raise ValueError(
+            raise OptionError(
                 f"{source.name} has labels that are text, {found[0]!r} for example: they are no regression"
             )
         chosen = get_loss("squared" if loss is None else loss)
@@ -68,6 +69,8 @@ def decide_goal(
     chosen = get_loss("logistic" if loss is None else loss)
     check_classifies(chosen)
     named = found if classes is None else _named_classes(classes, text)
+    if classes is not None and named.size < 2:
+        raise OptionError(f"a classifier needs at least two classes, got {list(classes)!r}")
     where = "" if whole or classes is not None else ", in its first rows"
     if named.size > MOST_LABELS and classes is None:
         raise ValueError(f"{source.name} has too many different labels for a classification{where}")
@@ -101,7 +104,7 @@ def _named_classes(classes: Sequence[Any], text: bool) -> NDArray[Any]:
     try:
         return np.unique(np.array([float(name) for name in classes]))
     except ValueError:
-        raise ValueError(f"the labels are numbers, so classes must be, too, got {list(classes)!r}") from None
+        raise OptionError(f"the labels are numbers, so classes must be, too, got {list(classes)!r}") from None
 
 
 def _shown(label: Any) -> str:
@@ -194,11 +197,44 @@ class Feed:
             self._source.skipped.add(told)
 
 
+class Seen(NamedTuple):
+    """Sums over rows that tell them from others, and do not depend on where rows are cut into blocks."""
+
+    labels: int = 0
+    weights: int = 0
+    sizes: int = 0
+    indices: int = 0
+    values: int = 0
+
+    def add(self, ready: Ready) -> Seen:
+        """With some more rows."""
+        block = ready.block
+        sizes = np.diff(block.indptr)
+        used = slice(int(block.indptr[0]), int(block.indptr[-1]))
+        return Seen(
+            zlib.crc32(ready.y.data, self.labels),
+            zlib.crc32(ready.weight.data, self.weights),
+            zlib.crc32(sizes.data, self.sizes),
+            _sum_of_bits(self.indices, block.indices[:0] if block.dense else block.indices[used]),
+            _sum_of_bits(self.values, block.data[used]),
+        )
+
+
+def _sum_of_bits(before: int, array: NDArray[Any]) -> int:
+    return (before + int(np.add.reduce(array.view(np.uint32), dtype=np.uint32))) & 0xFFFFFFFF
+
+
 class Position(NamedTuple):
     """How far a run has come: whole passes, and rows of the next one."""
 
     passes: int = 0
     rows: int = 0
+    seen: Seen | None = None
+    """Of the rows of this pass; of all rows, where they are shuffled. None where nobody asks."""
+
+
+class OtherRows(OptionError):
+    """A run that goes on is given other rows than those that were learned."""
 
 
 class Step(NamedTuple):
@@ -241,7 +277,7 @@ class Run:
         factors: Callable[[Goal], Array | None] = lambda goal: None,
     ) -> None:
         if passes > 1 and not shuffle and not source.read_again:
-            raise ValueError(f"{source.name} can be read only once, so there is one pass over it without shuffling")
+            raise OptionError(f"{source.name} can be read only once, so there is one pass over it without shuffling")
         self.source, self.passes, self.shuffle, self._skip = source, passes, shuffle, skip
         self._seeds: list[int] = []
         if shuffle:  # NumPy's random numbers take time to import
@@ -257,6 +293,8 @@ class Run:
         """Rows of the data that are learned, where that is not what is counted."""
         self.position = Position()
         """How far the learner has come."""
+        self.tells_rows = False
+        """Whether positions say which rows were seen, so that another run can tell whether it has the same."""
         self.busy = False
         """Whether it is learning just now, and must not be interrupted."""
         self.asked_to_stop = False
@@ -325,14 +363,25 @@ class Run:
                 blocks = iter(())
             done = self.feed.unlabelled = 0
             skipped = start.rows if number == start.passes else 0
+            seen = Seen() if self.tells_rows else None
             for rows in chain.from_iterable(_cut(rows, skipped, most) for rows in blocks):
                 done = rows.before + rows.y.size
                 self.columns = max(self.columns, rows.block.n_features)
                 ready = self.feed.ready(rows)
+                seen = None if seen is None else seen.add(ready)
+                if done == skipped:
+                    self._check_seen(start, seen)
                 if ready.y.size and done > skipped:
-                    yield self._learn(ready, Position(number, done))
+                    yield self._learn(ready, Position(number, done, seen))
+            if done < skipped:
+                raise OtherRows(f"{self.source.name} has {done} rows, and {skipped} of its rows were learned before")
             if number >= start.passes:
                 self.rows = done
+
+    def _check_seen(self, start: Position, seen: Seen | None) -> None:
+        """Refuse rows that are not those that were learned before."""
+        if seen is not None and start.seen is not None and seen != start.seen:
+            raise OtherRows(f"the rows of {self.source.name} are not those that were learned before")
 
     def _learn(self, ready: Ready, position: Position, order: NDArray[np.int64] | None = None) -> Step:
         block, y, weight, before, kept = ready
@@ -367,7 +416,14 @@ class Run:
         if self.learner.state is None:
             return block
         if block.n_features > self.learner.n_features:
-            self.learner.resize(max(block.n_features, 2 * self.learner.n_features))
+            try:
+                self.learner.resize(max(block.n_features, 2 * self.learner.n_features))
+            except ValueError:  # of a matrix over all pairs
+                raise OptionError(
+                    f"{self.source.name} has {block.n_features} columns, its first rows had {self.learner.n_features}, "
+                    "and the matrix of metric full cannot grow: hash features with --bits (bits=), or leave out "
+                    "--no-shuffle"
+                ) from None
         return block if block.dense else replace(block, n_features=self.learner.n_features)
 
     # ---------------------------------------------------------------------------------------------------- shuffled
@@ -379,6 +435,8 @@ class Run:
         self._all = None
         ready = ready._replace(block=inspected(ready.block))
         self.columns, self.examples = ready.block.n_features, ready.y.size
+        seen = Seen().add(ready) if self.tells_rows else None
+        self._check_seen(start, seen)
         groups = group_equal_rows(ready.block, ready.y, ready.weight)
         for number in range(start.passes, self.passes):
             order, weight = shuffled_visits(groups, ready.y.size, self._seeds[number])
@@ -386,7 +444,7 @@ class Run:
             size = max(_VISITS, order.size // 32) if most is None else most
             for lo in range(start.rows if number == start.passes else 0, order.size, size):
                 part = order[lo : lo + size]
-                yield self._learn(ready._replace(weight=weight), Position(number, lo + part.size), part)
+                yield self._learn(ready._replace(weight=weight), Position(number, lo + part.size, seen), part)
 
 
 def _cut(rows: Rows, skipped: int, most: int | None) -> Iterator[Rows]:

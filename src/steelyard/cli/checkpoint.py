@@ -4,14 +4,29 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from steelyard.cli.common import UsageError
+from steelyard.cli.common import UsageError, option_word
 
 if TYPE_CHECKING:
     from steelyard.online import OnlineLearner
 
 _WORDS = "checkpoint"
+_SHOWN = {
+    "data": "the files {}",
+    "bytes": "files of {} bytes",
+    "classes_found": "the classes {}",
+    "task_found": "a {}",
+}
+"""What is compared, and is no option."""
+_SWITCHES = {"shuffle": "--no-shuffle", "header": "--no-header", "fit_intercept": "--no-intercept"}
+
+
+class Checkpoint(NamedTuple):
+    """What a checkpoint file holds."""
+
+    learner: OnlineLearner
+    state: dict[str, Any]
 
 
 def save(path: str, learner: OnlineLearner, state: dict[str, Any]) -> None:
@@ -24,7 +39,7 @@ def save(path: str, learner: OnlineLearner, state: dict[str, Any]) -> None:
         learner.notes = notes
 
 
-def load(path: str, command: dict[str, Any]) -> tuple[OnlineLearner, dict[str, Any]] | None:
+def load(path: str, command: dict[str, Any]) -> Checkpoint | None:
     """The learner and the state, if there are any; those of another command are refused."""
     if not os.path.exists(path):
         return None
@@ -34,12 +49,29 @@ def load(path: str, command: dict[str, Any]) -> tuple[OnlineLearner, dict[str, A
     state = learner.notes.pop(_WORDS, None)
     if not isinstance(state, dict) or "command" not in state:
         raise UsageError(f"--checkpoint {path} is a model, and not a checkpoint: name another file")
-    command = json.loads(json.dumps(command))
-    for name in sorted({*state["command"], *command}):
-        before, now = state["command"].get(name), command.get(name)
-        if before != now:
+    check_same(path, state["command"], command)
+    return Checkpoint(learner, state)
+
+
+def check_same(path: str, before: dict[str, Any], now: dict[str, Any]) -> None:
+    """Refuse to go on with something else than what the checkpoint was written with."""
+    now = json.loads(json.dumps(now))
+    for name in sorted({*before, *now}):
+        if before.get(name) != now.get(name):
             raise UsageError(
-                f"--checkpoint {path} was written with {name} {before!r}, and it is {now!r} now: give the same "
-                "command, or another --checkpoint"
+                f"--checkpoint {path} was written with {_said(name, before.get(name))}, and now it is "
+                f"{_said(name, now.get(name))}: give the same command and the same data, or another --checkpoint"
             )
-    return learner, state
+
+
+def _said(name: str, value: Any) -> str:
+    """A part of a command in the words of the shell."""
+    if isinstance(value, list):
+        value = " ".join(map(str, value))
+    if name in _SHOWN:
+        return _SHOWN[name].format("of an unknown number" if value is None else value)
+    if name in _SWITCHES:
+        return f"no {_SWITCHES[name]}" if value else _SWITCHES[name]
+    if value is True:
+        return option_word(name)
+    return f"no {option_word(name)}" if value in (None, False, "") else f"{option_word(name)} {value}"

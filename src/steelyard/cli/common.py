@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Callable
 
 from steelyard.data.files import is_replaced
@@ -33,15 +34,50 @@ def check_output(option: str, path: str | None, is_ours: Callable[[str], bool] |
     """
     if not path:
         return
-    if not os.access(os.path.dirname(os.path.abspath(path)), os.W_OK):
-        raise UsageError(f"{option} {path}: its folder is not there, or may not be written to")
     if os.path.isdir(path):
         raise UsageError(f"{option} {path} is a folder: name a file")
-    if is_replaced(path) and os.path.getsize(path) and not (is_ours or _is_model)(path):
+    if os.path.exists(path) and not is_replaced(path):  # a pipe, a device, a stream: written to as it is
+        return
+    if not os.access(os.path.dirname(os.path.abspath(path)), os.W_OK):
+        raise UsageError(f"{option} {path}: its folder is not there, or may not be written to")
+    if os.path.exists(path) and os.path.getsize(path) and not (is_ours or _is_model)(path):
         raise UsageError(
             f"{option} {path} is there, and is not what this command writes: it would be lost. Name another "
             "file, or remove it first"
         )
+
+
+def check_is_file(option: str, path: str) -> None:
+    """Refuse what cannot be read again: a pipe, a device, a stream of this process."""
+    if os.path.exists(path) and not is_replaced(path):
+        raise UsageError(f"{option} {path} must be a file, which can be read again: not a pipe or a device")
+
+
+_OPTIONS = ("update", "schedule", "power_t", "metric", "center", "radius", "eta0", "l1", "l2", "average")
+_SAID = re.compile(rf"\b({'|'.join(_OPTIONS)})=(?:'([^']*)'|(True)|([\w.]+))")
+_NAMED = re.compile(r"(?<![-\w/])(power_t|radius|eta0|l1|l2)(?![\w=])")
+
+
+def in_shell_words(message: str) -> str:
+    """A sentence about a learner's parameters with the words of the shell: ``metric='full'`` is ``--metric full``.
+
+    Examples
+    --------
+    >>> from steelyard.cli.common import in_shell_words
+    >>> in_shell_words("average=True and power_t=0.1 need metric='scalar', and l1 = 0")
+    '--average and --power-t 0.1 need --metric scalar, and --l1 = 0'
+    """
+
+    def said(found: re.Match[str]) -> str:
+        name, text, _, number = found.groups()
+        return " ".join(filter(None, (option_word(name), text or number)))
+
+    return _NAMED.sub(lambda found: option_word(found[0]), _SAID.sub(said, message))
+
+
+def option_word(name: str) -> str:
+    """What a parameter is called at the shell."""
+    return f"--{name.replace('_', '-')}"
 
 
 def _is_model(path: str) -> bool:

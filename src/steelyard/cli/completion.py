@@ -42,7 +42,7 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the script for a shell."""
-    from steelyard.cli.main import make_parser
+    from steelyard.cli.commands import make_parser
 
     commands = _commands(make_parser())
     print(_fish(commands) if options.shell == "fish" else _bash(commands, options.shell), end="")

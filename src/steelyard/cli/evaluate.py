@@ -7,7 +7,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from steelyard.cli.inputs import add_data_options, check_data_options, open_data, tell_of_rows
+from steelyard.cli.inputs import add_data_options, add_no_shuffle, check_data_options, open_data, tell_of_rows
 
 if TYPE_CHECKING:
     from steelyard.scores import Scores
@@ -31,6 +31,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("model", metavar="MODEL")
     add_data_options(parser)
+    add_no_shuffle(parser)
     parser.add_argument("--quiet", action="store_true", help="nothing beside the figures")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of lines")
     parser.set_defaults(run=run, interrupted="nothing was written")
@@ -38,6 +39,7 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Score block by block."""
+    from steelyard.cli.figures import figures
     from steelyard.cli.model import fitted_columns, load_model
     from steelyard.data.checks import check_finite
     from steelyard.data.source import told_of
@@ -58,20 +60,18 @@ def run(options: argparse.Namespace) -> int:
         scores.add(prediction, row_losses(goal.loss, prediction, ready.y), ready.y, ready.weight)
     if not scores.weight:
         raise ValueError(f"{source.name} has no rows with labels and weight: there is nothing to evaluate")
-    _print(options, scores, goal, learner, tell_of_rows(source, feed.unlabelled))
+    if options.json:
+        print(json.dumps({**figures(goal, scores, learner, source, feed.unlabelled), "model": options.model}))
+        return 0
+    left_out = tell_of_rows(source, feed.unlabelled)
+    if left_out and not options.quiet:
+        print("\n".join(f"steelyard: {each}" for each in left_out), file=sys.stderr)
+    _print(scores, goal)
     return 0
 
 
-def _print(options: argparse.Namespace, scores: Scores, goal: Goal, learner: Any, left_out: list[str]) -> None:
+def _print(scores: Scores, goal: Goal) -> None:
     calibration = scores.calibration
-    if options.json:
-        found = {"task": goal.task, **scores.as_dict()}
-        if calibration is not None:
-            found["calibration"] = [each._asdict() for each in calibration]
-        print(json.dumps(found))
-        return
-    if left_out and not options.quiet:
-        print("\n".join(f"steelyard: {each}" for each in left_out), file=sys.stderr)
     half = ", ½ (p − y)²" if goal.loss.name == "squared" else ""
     lines = [
         ("examples", f"{scores.rows}"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from steelyard.cli.common import UsageError
@@ -58,10 +59,27 @@ def add_data_options(parser: argparse.ArgumentParser, *, files: str = "DATA") ->
     )
 
 
+def add_no_shuffle(parser: argparse.ArgumentParser) -> None:
+    """For commands that never shuffle, so that the words for data are those of ``learn``."""
+    parser.add_argument("--no-shuffle", action="store_true", help="changes nothing: rows are taken as they stand")
+
+
 def open_data(options: argparse.Namespace, schema: dict[str, Any] | None = None, *, predict: bool = False) -> Source:
     """The source that the options mean; with a model's ``schema``, read as the model's data was."""
+    from steelyard.data.checks import OptionError
     from steelyard.data.opening import open
 
+    if schema is not None:
+        _check_same(options, schema)
+    try:
+        return _open(open, options, schema, predict)
+    except OptionError as error:
+        raise UsageError(str(error)) from None
+
+
+def _open(
+    open: Callable[..., Source], options: argparse.Namespace, schema: dict[str, Any] | None, predict: bool
+) -> Source:
     return open(
         options.data,
         options.format,
@@ -80,6 +98,33 @@ def open_data(options: argparse.Namespace, schema: dict[str, Any] | None = None,
         schema=schema,
         optional_label=predict,
     )
+
+
+def _check_same(options: argparse.Namespace, schema: dict[str, Any]) -> None:
+    """Refuse options by which rows would be read in another way than those that the model was learned from."""
+    bits, products = schema.get("bits"), schema.get("interactions") or []
+    columns = {**(schema.get("columns") or {}), schema.get("label"): schema.get("label_kind")}
+    given = " ".join(options.interactions or ())
+    wrong = {
+        f"--bits {options.bits}": options.bits not in (None, bits) and _without("--bits", bits),
+        f"--interactions {given}": given
+        and sorted(options.interactions) != sorted(products)
+        and _without("--interactions", " ".join(products)),
+        "--hash-all": options.hash_all and not schema.get("hash_all") and "without --hash-all",
+        "--zero-based": options.zero_based and schema.get("zero_based") is False and "from indices that start at 1",
+    }
+    for name in options.drop:
+        dropped = _without("--drop", " ".join(schema.get("drop") or ()))
+        wrong[f"--drop {name}"] = name in columns and f"{dropped}, from the column {name} among others"
+    for name in options.text:
+        wrong[f"--text {name}"] = columns.get(name, "text") != "text" and f"from numbers in the column {name}"
+    for said, learned in wrong.items():
+        if learned:
+            raise UsageError(f"{said} contradicts the model, which was learned {learned}: leave it out")
+
+
+def _without(option: str, value: Any) -> str:
+    return f"with {option} {value}" if value else f"without {option}"
 
 
 def check_data_options(options: argparse.Namespace) -> None:

@@ -77,7 +77,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
         proved = found["certificate"]
         lines.append(
             f"{'certificate':14s} loss {proved['average_loss']:.6g}, within {proved['gap']:.4g} of every linear "
-            f"model of norm {proved['norm']:.4g} in scaled columns"
+            f"model of norm {proved['norm']:.4g}{' in scaled columns' if proved['scaled'] else ''}"
         )
     if found["coefficients"]:
         lines += ["", f"{'coefficient':>14s}  feature"]

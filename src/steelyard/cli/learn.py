@@ -4,22 +4,32 @@ from __future__ import annotations
 
 import argparse
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from steelyard.cli import checkpoint
-from steelyard.cli.common import UsageError, check_least, check_output
+from steelyard.cli.common import UsageError, check_is_file, check_least, check_output, in_shell_words
 from steelyard.cli.inputs import add_data_options, check_data_options, open_data
 from steelyard.regularizers import CENTERS, METRICS, SCHEDULES
 from steelyard.updates import UPDATES
 
 if TYPE_CHECKING:
     from steelyard.cli.report import LearnReport
+    from steelyard.data.source import Source
     from steelyard.losses import Loss
     from steelyard.online import OnlineLearner
-    from steelyard.streaming import Run
+    from steelyard.streaming import Position, Run
 
+_DESCRIPTION = """\
+Learn a linear model: no learning rate needed. LIBSVM, Vowpal Wabbit's text, CSV, TSV, JSON lines, Parquet, Arrow.
+
+The first rows decide what is learned, a classification or a regression: with --no-shuffle, learning begins when 16 MB
+of them are there, or all. Where they come slowly, through a pipe, say --classes or --task regression: it then begins
+with the first rows of Vowpal Wabbit's text, and with the first MB of CSV, TSV and JSON lines. LIBSVM text needs its
+first 16 MB in any case, to tell where indices start.
+"""
 _EXAMPLES = """examples:
   steelyard learn a9a --model m
   steelyard learn clicks.vw --no-shuffle -q ab --bits 22 --model m
@@ -35,8 +45,7 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "learn",
         help="learn a model from files or a pipe",
-        description="Learn a linear model: no learning rate needed. LIBSVM, Vowpal Wabbit's text, CSV, TSV, JSON "
-        "lines, Parquet, Arrow.",
+        description=_DESCRIPTION,
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -94,14 +103,43 @@ def _add_learner_options(group: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Learn, keep the model, and say how it went."""
-    from steelyard.cli.report import LearnReport
-    from steelyard.streaming import Position, Run
+    from steelyard.cli.report import LearnReport, show
+    from steelyard.data.checks import OptionError
+    from steelyard.streaming import OtherRows
 
     loss = _check_options(options)
     source = open_data(options)
     command = {name: value for name, value in vars(options).items() if name not in _FORGOTTEN}
     command["bytes"] = source.total_bytes
     saved = checkpoint.load(options.checkpoint, command) if options.checkpoint else None
+    if saved is not None and saved.state["finished"]:
+        return _write_again(options, saved)
+    try:
+        job = _new_run(options, source, loss)
+        keeper = _Keeper(options, job, LearnReport(options, job), command)
+        options.interrupted = keeper.interrupted
+        start = keeper.go_on(saved)
+        with keeper.report, _interruptible(keeper):
+            _learn(keeper, start)
+        learner = job.finish()
+    except OtherRows as error:
+        raise UsageError(f"--checkpoint {options.checkpoint}: {error}: give the same data, or another file") from None
+    except OptionError as error:
+        raise UsageError(str(error)) from None
+    learner.notes = _notes(job, options)
+    result = keeper.report.result(learner)
+    if options.checkpoint:
+        keeper.keep(result)
+    if options.model:  # before anything is printed: the reader of a pipe may go
+        learner.save(options.model)
+        keeper.written = True
+    show(result, options)
+    return 0
+
+
+def _new_run(options: argparse.Namespace, source: Source, loss: Loss | None) -> Run:
+    from steelyard.streaming import Run
+
     job = Run(
         source,
         lambda goal: _new_learner(options, goal.loss, goal.n_outputs),
@@ -113,22 +151,20 @@ def run(options: argparse.Namespace) -> int:
         seed=options.seed,
         skip=options.on_error == "skip",
     )
-    report = LearnReport(options, job)
-    start = Position()
-    if saved is not None:
-        job.learner, state = saved
-        start = Position(*state["position"])
-        job.position = start
-        report.restore(state["report"], finished=state["finished"])
-    with report, _interruptible(job, options, report, command):
-        _learn(job, start, options, report, command)
-    learner = job.finish()
-    learner.notes = _notes(job, options)
-    if options.checkpoint:
-        checkpoint.save(options.checkpoint, learner, _state(job, report, command, finished=True))
-    if options.model:  # before anything is printed: the reader of a pipe may go
-        learner.save(options.model)
-    report.end(learner)
+    job.tells_rows = bool(options.checkpoint)
+    return job
+
+
+def _write_again(options: argparse.Namespace, saved: checkpoint.Checkpoint) -> int:
+    """The model of a run that is finished, without a look at the data."""
+    from steelyard.cli.report import show
+
+    if not options.quiet:
+        what = "the same model is written again" if options.model else "name a --model, and it is written again"
+        print(f"steelyard: {options.checkpoint} says that this run is finished: {what}", file=sys.stderr)
+    if options.model:
+        saved.learner.save(options.model)
+    show(saved.state["finished"], options)
     return 0
 
 
@@ -138,6 +174,8 @@ def _check_options(options: argparse.Namespace) -> Loss | None:
     check_data_options(options)
     check_output("--model", options.model)
     check_output("--checkpoint", options.checkpoint)
+    if options.checkpoint:
+        check_is_file("--checkpoint", options.checkpoint)
     if options.model and options.model == options.checkpoint:
         raise UsageError("--model and --checkpoint must be two files")
     if options.eta0 != "auto":
@@ -151,7 +189,7 @@ def _check_options(options: argparse.Namespace) -> Loss | None:
     try:
         _new_learner(options, loss or "logistic", 1)
     except ValueError as error:
-        raise UsageError(str(error)) from None
+        raise UsageError(in_shell_words(str(error))) from None
     return loss
 
 
@@ -191,8 +229,61 @@ def _new_learner(options: argparse.Namespace, loss: str | Loss, n_outputs: int) 
     )
 
 
-def _learn(job: Run, start: Any, options: argparse.Namespace, report: LearnReport, command: dict[str, Any]) -> None:
+class _Keeper:
+    """Keeps what a run has learned in its checkpoint, if it has one, and knows what would be lost with the process."""
+
+    def __init__(self, options: argparse.Namespace, job: Run, report: LearnReport, command: dict[str, Any]) -> None:
+        self.options, self.job, self.report = options, job, report
+        self._command = command
+        classes = job.goal.classes
+        self._goal = {"task_found": job.goal.task, "classes_found": None if classes is None else classes.tolist()}
+        self._kept: Position | None = None
+        self.written = False
+        """Whether the model is."""
+
+    def go_on(self, saved: checkpoint.Checkpoint | None) -> Position:
+        """Where the run begins: after what was kept."""
+        from steelyard.streaming import Position, Seen
+
+        if saved is None:
+            return Position()
+        job, state = self.job, saved.state
+        checkpoint.check_same(self.options.checkpoint, state["goal"], self._goal)
+        passes, rows, seen = state["position"]
+        job.learner, job.position = saved.learner, Position(passes, rows, Seen(*seen))
+        self._kept = job.position
+        self.report.restore(state["report"])
+        return job.position
+
+    def keep(self, finished: dict[str, Any] | None = None) -> None:
+        """Write the checkpoint; where the run is ``finished``, with what there was to say."""
+        position = self.job.position
+        state = {
+            "command": self._command,
+            "goal": self._goal,
+            "position": list(position),
+            "report": self.report.state(),
+            "finished": finished,
+        }
+        checkpoint.save(self.options.checkpoint, self.job.learner, state)
+        self._kept = position
+
+    def interrupted(self) -> str:
+        """What is true when the run was interrupted."""
+        if self.written:
+            return f"the model is written: {self.options.model}"
+        if self._kept is not None:
+            kept = f"{self.report.how_far(self._kept)} are saved in {self.options.checkpoint}"
+            return f"{kept}; the same command goes on from there"
+        if self.job.learner.state is None:
+            return "nothing was learned, and no model was written"
+        kept = "" if self.options.checkpoint else "; with --checkpoint FILE it is kept"
+        return f"no model was written: {self.report.how_far()} were learned, and this is lost{kept}"
+
+
+def _learn(keeper: _Keeper, start: Position) -> None:
     """All the steps, with a checkpoint now and then."""
+    options, job = keeper.options, keeper.job
     most = options.every if options.checkpoint else None
     since = 0
     for step in job.steps(start, most):
@@ -200,19 +291,14 @@ def _learn(job: Run, start: Any, options: argparse.Namespace, report: LearnRepor
             raise KeyboardInterrupt
         since += step.y.size
         if options.checkpoint and since >= options.every:
-            checkpoint.save(options.checkpoint, job.learner, _state(job, report, command, finished=False))
+            keeper.keep()
             since = 0
 
 
-def _state(job: Run, report: LearnReport, command: dict[str, Any], *, finished: bool) -> dict[str, Any]:
-    return {"command": command, "position": list(job.position), "report": report.state(), "finished": finished}
-
-
 @contextmanager
-def _interruptible(
-    job: Run, options: argparse.Namespace, report: LearnReport, command: dict[str, Any]
-) -> Iterator[None]:
+def _interruptible(keeper: _Keeper) -> Iterator[None]:
     """Ctrl-C and SIGTERM stop between two steps, where the learner is whole, and save it if there is a place for it."""
+    options, job = keeper.options, keeper.job
 
     def stop(number: int, frame: Any) -> None:
         if not job.busy:
@@ -225,10 +311,7 @@ def _interruptible(
         yield
     except KeyboardInterrupt:
         if options.checkpoint and job.learner.state is not None:
-            checkpoint.save(options.checkpoint, job.learner, _state(job, report, command, finished=False))
-            options.interrupted = (
-                f"{report.how_far()} are saved in {options.checkpoint}; the same command goes on from there"
-            )
+            keeper.keep()
         raise
     finally:
         for kind, handler in before.items():

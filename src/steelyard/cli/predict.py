@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from steelyard.cli.common import UsageError
-from steelyard.cli.inputs import add_data_options, check_data_options, open_data, tell_of_rows
+from steelyard.cli.inputs import add_data_options, add_no_shuffle, check_data_options, open_data, tell_of_rows
 
 if TYPE_CHECKING:
     from steelyard.losses import Array
@@ -40,6 +41,8 @@ def add_parser(commands: Any) -> None:
         help="the probability of the second class, or those of all classes where there are more",
     )
     kind.add_argument("--scores", action="store_true", help="scores instead of classes")
+    add_no_shuffle(parser)
+    parser.add_argument("--json", action="store_true", help="a JSON value a line: text in quotes, lists for several")
     parser.add_argument("--quiet", action="store_true", help="say nothing but what is wrong")
     parser.set_defaults(run=run, interrupted="what was predicted is printed")
 
@@ -70,10 +73,10 @@ def run(options: argparse.Namespace) -> int:
             lost = np.append(lost, gaps.popleft() - rows.before)
         for number, part in enumerate(np.split(shown, np.sort(np.searchsorted(kept, lost)))):
             if number:
-                _write_gap()
-            _write(part, np)
+                _write_gap(options.json)
+            _write(part, options.json)
     for _ in gaps:
-        _write_gap()
+        _write_gap(options.json)
     if unknown and not options.quiet:
         print(
             f"steelyard: {unknown} values of features beyond the {learner.n_features} that the model has learned were "
@@ -85,9 +88,9 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _write_gap() -> None:
-    """An empty line, for a row that is left out: so every row has a line."""
-    sys.stdout.write("\n")
+def _write_gap(as_json: bool) -> None:
+    """A line without a value, for a row that is left out: so every row has a line."""
+    sys.stdout.write("null\n" if as_json else "\n")
 
 
 def _shown(goal: Goal, scores: Array, options: argparse.Namespace) -> Any:
@@ -109,5 +112,12 @@ def _shown(goal: Goal, scores: Array, options: argparse.Namespace) -> Any:
         return goal.loss.inverse_link(scores)
 
 
-def _write(values: Any, np: Any) -> None:
-    np.savetxt(sys.stdout, values, fmt="%s" if values.dtype.kind == "U" else "%.10g")
+def _write(values: Any, as_json: bool) -> None:
+    import numpy as np
+
+    from steelyard.export.describe import plain
+
+    if as_json:
+        sys.stdout.writelines(f"{json.dumps(each)}\n" for each in plain(values))
+    else:
+        np.savetxt(sys.stdout, values, fmt="%s" if values.dtype.kind == "U" else "%.10g")

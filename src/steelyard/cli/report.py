@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from steelyard.cli.figures import figures
 from steelyard.cli.inputs import tell_of_rows
-from steelyard.export.describe import certified
+from steelyard.export.describe import certified, plain
 from steelyard.mixture import Mixture
 from steelyard.online import Progress
 from steelyard.progress import progress_bar
@@ -20,7 +21,7 @@ from steelyard.scores import Scores
 
 if TYPE_CHECKING:
     from steelyard.online import OnlineLearner
-    from steelyard.streaming import Run, Step
+    from steelyard.streaming import Position, Run, Step
 
 _HEAD = """   average      since       example         weight       label  prediction
       loss       last       counter                               """
@@ -40,7 +41,6 @@ class LearnReport:
         self._bar: Any = None
         self._stack = ExitStack()
         self._began = time.monotonic()
-        self._finished = False
         self._here = 0
         if options.json or options.checkpoint or not options.quiet:  # else nobody asks how it went
             job.on_step = self.add
@@ -107,9 +107,9 @@ class LearnReport:
         else:
             self._bar(name, step.position.rows, None)
 
-    def how_far(self) -> str:
-        """How much is learned, in words."""
-        passes, rows = self._job.position
+    def how_far(self, position: Position | None = None) -> str:
+        """How much was learned, in words: up to a position, or to where the run has come."""
+        passes, rows, _ = self._job.position if position is None else position
         return f"{rows} rows of pass {passes + 1}"
 
     # ---------------------------------------------------------------------------------------------------- checkpoints
@@ -118,101 +118,90 @@ class LearnReport:
         """What was added up, as JSON can hold it."""
         return {"scores": self._scores.state(), "passes": [list(each) for each in self._passes]}
 
-    def restore(self, state: dict[str, Any], *, finished: bool) -> None:
+    def restore(self, state: dict[str, Any]) -> None:
         """Go on from there."""
         self._scores.restore(state["scores"])
         self._passes = [Progress(*each) for each in state["passes"]]
-        self._finished = finished
         while self._next <= self._scores.rows:
             self._next *= 2
-        if self._options.quiet or self._options.json:
-            return
-        path = self._options.checkpoint
-        if finished:
-            print(f"steelyard: {path} says that this run is finished: the same model is written again", file=sys.stderr)
-        else:
-            print(f"steelyard: going on after {self.how_far()}, from {path}", file=sys.stderr)
+        if not (self._options.quiet or self._options.json):
+            print(f"steelyard: going on after {self.how_far()}, from {self._options.checkpoint}", file=sys.stderr)
 
     # --------------------------------------------------------------------------------------------------- at the end
 
-    def end(self, learner: OnlineLearner) -> None:
-        """Say how it went."""
-        if self._options.json:
-            print(json.dumps(self._as_dict(learner)))
-            return
+    def result(self, learner: OnlineLearner) -> dict[str, Any]:
+        """How it went, as JSON can hold it, for :func:`show`."""
         left_out = tell_of_rows(self._job.source, self._job.feed.unlabelled)
-        if left_out and not self._options.quiet:
-            print("\n".join(f"steelyard: {each}" for each in left_out), file=sys.stderr)
-        if not self._options.quiet:
-            self._print(learner)
+        return {"figures": self._figures(learner), "left_out": left_out, "lines": self._lines(learner)}
 
     @property
     def _examples(self) -> int:
         return self._scores.rows if self._job.examples is None else self._job.examples
 
-    def _as_dict(self, learner: OnlineLearner) -> dict[str, Any]:
-        goal, source = self._job.goal, self._job.source
-        found = {
-            "task": goal.task,
-            "classes": None if goal.classes is None else goal.classes.tolist(),
-            "features": learner.n_features,
-            **self._scores.as_dict(),
+    def _figures(self, learner: OnlineLearner) -> dict[str, Any]:
+        return {
+            **figures(self._job.goal, self._scores, learner, self._job.source, self._job.feed.unlabelled),
             "examples": self._examples,
             "passes": len(self._passes),
-            "pass_losses": [each.average for each in self._passes],
-            "unlabelled": self._job.feed.unlabelled,
-            "missing": source.missing,
-            "skipped": source.skipped.count,
-            "certified_gap": None,
-            "model": self._options.model,
+            "pass_losses": plain([each.average for each in self._passes]),
+            "certified_gap": plain(certified(learner).gap) if learner.certificate else None,
         }
-        if learner.certificate:
-            gap = certified(learner)[0]
-            found["certified_gap"] = gap if np.isfinite(gap) else None
-        return found
 
-    def _print(self, learner: OnlineLearner) -> None:
+    def _lines(self, learner: OnlineLearner) -> list[str]:
         goal, scores, source = self._job.goal, self._scores, self._job.source
-        print(
-            f"{source.name}: {goal.task}, {self._examples} rows, {learner.n_features} features, {goal.loss.name} loss"
-        )
+        size = f"{self._examples} rows, {learner.n_features} features"
+        lines = [f"{source.name}: {goal.task}, {size}, {goal.loss.name} loss"]
         if self._options.task is None and goal.task == "regression":
-            print("(real targets; if its labels are classes, say --task classification)")
+            lines.append("(real targets; if its labels are classes, say --task classification)")
         if learner.n_outputs > 1:
-            print(f"{learner.n_outputs} classes, each against the rest")
+            lines.append(f"{learner.n_outputs} classes, each against the rest")
         elif isinstance(learner, Mixture):
             over = "loss, all passes" if len(self._passes) > 1 else "loss"
-            print(f"\n      rate  falls like  {over:>16s}  share")
+            lines.append(f"\n      rate  falls like  {over:>16s}  share")
             for each in learner.bank():
                 shown = "retired" if each.retired else f"{each.loss:.4g}"
-                print(f"{each.eta0:10.4g}  {each.decay:>10s}  {shown:>16s}  {each.weight:5.3f}")
+                lines.append(f"{each.eta0:10.4g}  {each.decay:>10s}  {shown:>16s}  {each.weight:5.3f}")
         mixed = " of the mixture" if isinstance(learner, Mixture) else ""
         half = ", ½ (p − y)²" if goal.loss.name == "squared" else ""
         first = " in the first pass" if len(self._passes) > 1 else ""
         what = f"each row's before it was learned, averaged{half}"
-        print(f"\nprogressive loss{mixed}{first}: {scores.average_loss:.6g} ({what})")
+        lines.append(f"\nprogressive loss{mixed}{first}: {scores.average_loss:.6g} ({what})")
         if scores.accuracy is not None:
             auc = "" if scores.auc is None else f", AUC {scores.auc:.4f}"
-            print(f"progressive accuracy: {scores.accuracy:.4f}{auc}")
+            lines.append(f"progressive accuracy: {scores.accuracy:.4f}{auc}")
         elif scores.r2 is not None:
-            print(f"progressive R²: {scores.r2:.4f}")
+            lines.append(f"progressive R²: {scores.r2:.4f}")
         if len(self._passes) > 1:
             last = self._passes[-1].average
-            print(f"average loss in pass {len(self._passes)}: {last:.6g} (of rows that were learned before)")
+            lines.append(f"average loss in pass {len(self._passes)}: {last:.6g} (of rows that were learned before)")
         if learner.certificate:
-            print(_certified_sentence(learner, len(self._passes)))
-        if self._options.model:
-            print(f"the model: {self._options.model}")
+            lines.append(_certified_sentence(learner, len(self._passes)))
+        return lines
+
+
+def show(result: dict[str, Any], options: argparse.Namespace) -> None:
+    """Print how it went, as the options want it."""
+    if options.json:
+        print(json.dumps({**result["figures"], "model": options.model}))
+        return
+    if options.quiet:
+        return
+    for each in result["left_out"]:
+        print(f"steelyard: {each}", file=sys.stderr)
+    for line in [*result["lines"], *([f"the model: {options.model}"] if options.model else [])]:
+        print(line)
 
 
 def _certified_sentence(learner: OnlineLearner, passes: int) -> str:
     """What is proved of the loss."""
-    gap, largest, lost = certified(learner)
+    gap, largest, lost, scaled = certified(learner)
     if not gap < np.inf:
         return "certified: nothing, since labels, weights or values are too large for its sums"
-    which = f"whose weights have norm <= {largest:.3g} in scaled columns (as large as the learned model's)"
+    columns = " in scaled columns" if scaled else ""
+    which = f"whose weights have norm <= {largest:.3g}{columns} (as large as the learned model's)"
     if learner.n_outputs > 1:
-        which = "in which no class's weights have a larger norm, in scaled columns, than in the learned one"
+        columns = ", in scaled columns," if scaled else ""
+        which = f"in which no class's weights have a larger norm{columns} than in the learned one"
     loss = "the average loss" if passes == 1 else "the average loss over all passes"
     how = f"within {gap:.3g} of" if gap >= 0.0 else f"better by {-gap:.3g}, or more, than"
     little = "" if gap < lost else ": more than the loss itself, so it says little"

@@ -13,6 +13,10 @@ from steelyard.losses import Array, Loss
 MOST_WEIGHT = 1e300
 
 
+class OptionError(ValueError):
+    """What was asked for cannot be, whatever else the data hold: the shell's exit status is 2 and not 1."""
+
+
 class DataError(ValueError):
     """A value that cannot be learned from, and where it stands.
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from steelyard.data.cache import CacheSource, is_cache
+from steelyard.data.checks import OptionError
 from steelyard.data.files import STDIN, SUFFIXES, shown_name
 from steelyard.data.source import Source
 from steelyard.data.text import TextSource
@@ -101,7 +102,7 @@ def open(
     (2, 262144) 3 ['yes' 'no'] [1. 2.]
     """
     if weights is not None and on_error == "skip":
-        raise ValueError("weights in a file of their own belong to rows by their order, so no row may be skipped")
+        raise OptionError("weights in a file of their own belong to rows by their order, so no row may be skipped")
     paths = find_files(path)
     chosen = _format_of(paths, format, schema)
     if on_error not in ("stop", "skip"):
@@ -172,7 +173,7 @@ def _check_options(name: str, chosen: str, given: dict[str, Any]) -> None:
         if value and chosen not in _TAKES[option]:
             why = "" if option in ("header", "ignore_base", "hash_all") else _HAVE_NO_COLUMNS.get(chosen, "")
             shell = "no-header" if option == "header" else option.replace("_", "-")
-            raise ValueError(
+            raise OptionError(
                 f"{name} is read as {chosen}, where --{shell} ({option}=) means nothing{why}; for another format say "
                 "--format (format=)"
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -48,21 +48,21 @@ def describe(learner: OnlineLearner, top: int | None = None, notes: dict[str, An
         found["intercept"] = learner.intercept_ if coef.shape[0] == 1 else learner.intercept_.tolist()
         found["coefficients"] = _largest(coef, top, notes)
         if learner.certificate:
-            gap, radius, loss = certified(learner)
-            if gap < math.inf:
-                found["certificate"] = {"gap": gap, "norm": radius, "average_loss": loss}
-    plain: dict[str, Any] = _plain(found)
-    return plain
+            proved = certified(learner)
+            if proved.gap < math.inf:
+                found["certificate"] = proved._asdict()
+    sayable: dict[str, Any] = plain(found)
+    return sayable
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """The same with numbers of Python, of which those that JSON does not know are None."""
     if isinstance(value, dict):
-        return {str(name): _plain(each) for name, each in value.items()}
+        return {str(name): plain(each) for name, each in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
+        return [plain(each) for each in value]
     if isinstance(value, (np.generic, np.ndarray)):
-        return _plain(value.tolist())
+        return plain(value.tolist())
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -89,15 +89,28 @@ def _largest(coef: Array, top: int | None, notes: dict[str, Any]) -> list[dict[s
     return found
 
 
-def certified(learner: OnlineLearner) -> tuple[float, float, float]:
-    """By how much the average loss is at most above that of every model as large as the learned one, how large it is,
-    and the average loss; of classes, the mean of all."""
+class Certified(NamedTuple):
+    """What is proved of a model; of several classes, of the mean of all."""
+
+    gap: float
+    """By how much the average loss is at most above that of every model as large as the learned one."""
+    norm: float
+    """How large that is."""
+    average_loss: float
+    scaled: bool
+    """Whether norms are those of scaled columns: where the learner knows the scale of its columns."""
+
+
+def certified(learner: OnlineLearner) -> Certified:
+    """What a learner's certificates prove of models that are as large as the learned one."""
     coef, intercept = np.atleast_2d(learner.coef_), np.atleast_1d(learner.intercept_)
     gap = largest = lost = 0.0
+    scaled = True
     for k in range(learner.n_outputs):
         certificate = learner.certify(k)
-        radius = certificate.norm(coef[k], float(intercept[k]), scaled=True)
-        bound = certificate.regret_bound(radius=radius, scaled=True) if radius < np.inf else np.inf
+        scaled = certificate.scale is not None
+        radius = certificate.norm(coef[k], float(intercept[k]), scaled=scaled)
+        bound = certificate.regret_bound(radius=radius, scaled=scaled) if radius < np.inf else np.inf
         gap += bound / certificate.weight / learner.n_outputs if certificate.rounds else np.inf
         largest, lost = max(largest, radius), lost + certificate.average_loss / learner.n_outputs
-    return gap, largest, lost
+    return Certified(gap, largest, lost, scaled)
