@@ -559,6 +559,14 @@ def test_tol_none_makes_all_passes_and_keeps_the_best():
     assert model.validation_losses_[-1] > min(model.validation_losses_)
 
 
+@pytest.mark.filterwarnings("ignore:the losses grew past what a float can hold:RuntimeWarning")
+def test_a_learner_that_diverges_is_stopped():
+    X, y = noisy()
+    options = {"update": "linearized", "schedule": "constant", "metric": "scalar", "early_stopping": True, "passes": 9}
+    model = OnlineRegressor(eta0=100.0, random_state=0, n_iter_no_change=2, **options).fit(X, y)
+    assert model.validation_losses_ == [math.inf, math.inf]
+
+
 @pytest.mark.parametrize("kind", [OnlineClassifier, OnlineRegressor])
 def test_held_out_rows_respect_weights_and_copies(kind):
     X, y = noisy()
@@ -602,13 +610,20 @@ def test_what_is_held_out():
 def test_wrong_parameters_of_early_stopping(options, message, tmp_path):
     X, y = noisy(50)
     with pytest.raises(ValueError, match=message):
-        OnlineClassifier(early_stopping=True, **options).fit(X, y)
+        OnlineClassifier(early_stopping=True, passes=2, **options).fit(X, y)
     OnlineClassifier(**options).fit(X, y)  # not used
     with pytest.raises(ValueError, match="leaves no row to hold out"):
-        OnlineRegressor(early_stopping=True).fit(np.ones((5, 2)), np.ones(5))
+        OnlineRegressor(early_stopping=True, passes=2).fit(np.ones((5, 2)), np.ones(5))
     (tmp_path / "d").write_text("1 1:1\n0 1:2\n")
     with pytest.raises(ValueError, match="early_stopping=True is for fit: a stream has no rows to hold out"):
         OnlineClassifier(early_stopping=True).fit_stream(tmp_path / "d")
+    for kind in (OnlineClassifier, OnlineRegressor):
+        with pytest.warns(UserWarning, match="passes=1 stops nothing: rows are held out, and not learned"):
+            model = kind(early_stopping=True).fit(X, y)
+        with pytest.raises(ValueError, match=r"partial_fit has no rows to hold out\. Set it to False"):
+            model.partial_fit(X, y)
+        with pytest.raises(ValueError, match="learn_one has no rows to hold out"):
+            kind(early_stopping=True).learn_one({"a": 1.0}, 1)
 
 
 # --------------------------------------------------------------------------------------------------------- loss curves
