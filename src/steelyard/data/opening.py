@@ -109,6 +109,11 @@ def open(
     if on_error not in ("stop", "skip"):
         raise ValueError(f"on_error must be 'stop' or 'skip', got {on_error!r}")
     known = schema or {}
+    if known.get("format") == "events":
+        raise ValueError(
+            f"{shown_name(paths[0])}: the model was learned event by event, and no file is read as its events were. "
+            "Use its predict_one and learn_one in Python"
+        )
     if known and (chosen in COLUMNS) != (known["format"] in COLUMNS):
         raise ValueError(
             f"{shown_name(paths[0])} is read as {chosen}, but the model was learned from {known['format']}, whose "

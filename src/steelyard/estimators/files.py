@@ -76,6 +76,8 @@ def _plain_labels(classes: NDArray[Any]) -> list[Any]:
 
 def _schema(model: Any, names: Any, label_kind: str) -> dict[str, Any]:
     """How the shell reads rows for this model."""
+    if model._events is not None:
+        return {"format": "events", "bits": model.n_features_in_.bit_length() - 1}
     if getattr(model, "columns_", None) is not None:
         return {**model.columns_, "format": "csv", "label_kind": label_kind}
     if names is not None:
