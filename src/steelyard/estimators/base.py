@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Integral
@@ -197,6 +198,12 @@ class OnlineEstimator(EventEstimator, Exports, BaseEstimator):  # type: ignore[m
         if self.early_stopping:
             block = inspected(block)
             watch = self._stopping(block, y, weight, factor)
+            if len(seeds) == 1:
+                warnings.warn(
+                    "early_stopping=True with passes=1 stops nothing: rows are held out, and not learned. Allow more "
+                    "passes, passes=50 for example, or set early_stopping to False",
+                    stacklevel=3,
+                )
             weight = np.where(watch.held, 0.0, weight)  # which is as if these rows were not there
         learner.progress = first = Progress()  # later passes do not count
         traces = learn_passes(

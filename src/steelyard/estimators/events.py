@@ -73,6 +73,7 @@ class ClassifierEvents(EventEstimator):
             else:
                 events.learn(x, target, w if factor == 1.0 else w * factor)
                 return self
+        self._refuse_early_stopping("learn_one")
         with self._all_or_nothing():  # the first event, or the first of a class
             label = _checked(y)
             events = self._begin_events(label, classes)
@@ -201,6 +202,7 @@ class RegressorEvents(EventEstimator):
         if events is not None and events.learner is self.learner_:
             events.learn(x, target, w)
             return self
+        self._refuse_early_stopping("learn_one")
         with self._all_or_nothing():
             self._begin_events().learn(x, target, w)
         return self
