@@ -211,6 +211,8 @@ def test_csv_that_is_wrong_is_refused_by_line_or_skipped(tmp_path, line, told):
 
 def test_frames_are_refused_where_their_columns_differ():
     frame = a_frame(50)
+    with pytest.raises(ValueError, match="two columns are called 'age'"):
+        OnlineClassifier().fit(frame[["age", "age"]], frame["y"])
     model = OnlineClassifier().fit(frame[["age", "job"]], frame["y"])
     with pytest.raises(ValueError, match="feature names"):
         model.predict(frame[["job", "age"]])

@@ -59,7 +59,8 @@ WRONG = [  # name, content, options, what is told
     ("x.libsvm", "1 1:1\n-1 99999999999:1\n", "", "largest index, in line 2, a mistake.*--bits"),
     ("x.libsvm", "1 1:1\nnan 1:2\n", "", "line 2 has the label nan"),
     ("x.libsvm", GOOD + "2 1:1\n", "--classes -1,1", "line 101 has the label 2: .*none of the classes"),
-    ("x.libsvm", b"\xef\xbb\xbf" + GOOD.encode(), "", "byte order mark"),
+    ("x.libsvm", b"\xef\xbb\xbf1 x\n" + GOOD.encode(), "", "line 1, column 3: .*got 'x'"),
+    ("x.libsvm", b"\xef\xbb\xbf1 1:nan\n" + GOOD.encode(), "", "line 1, column 3, index 1 has the value nan"),
     ("x.libsvm", b"\x01\xfe\x93,\x07;\n", "", "line 1, column 1.*this looks like a binary file"),
     ("x.libsvm", "1 " + " ".join(f"{i}:1" for i in range(1, 99_999)) + " x\n", "", r"line 1, column \d{6}: .*got 'x'"),
     ("x.libsvm", GOOD, "--label y", "read as libsvm, where --label .* means nothing"),
@@ -67,7 +68,10 @@ WRONG = [  # name, content, options, what is told
     ("x.libsvm.gz", gzip.compress(GOOD.encode() * 9, mtime=0)[:60], "", "damaged or cut off"),
     ("x.libsvm.xz", lzma.compress(GOOD.encode() * 9)[:60], "", "damaged or cut off"),
     ("x.vw", "1 1 |a x\n-1 -2 |a y\n", "", "line 2 has the weight -2"),
-    ("x.vw", "1 1 0.5 |a x\n", "", "initial prediction.*--ignore-base"),
+    ("x.vw", "1 1 |a x\n1  1 0.5 |a x\n", "", "line 2, column 6: .*initial prediction.*--ignore-base.*got '0.5'"),
+    ("x.csv", "a,y\n1,x\n2,z\n", "--label y --task regression", "labels that are text, 'x' for example"),
+    ("x.csv", "a,y\n1,1\n2,0\n", "--label y --classes u,v", r"so classes must be, too, got \['u', 'v'\]"),
+    ("x.csv", "a,y\n1,1.5\n2,0\n3,2\n", "--label y --task classification", "3 .*1.5 .*looks like a regression.*--task"),
     ("x.vw", "1 |a x\n-1 |a x:y\n", "", "line 2, column 9: the feature's value is not a number, got 'y'"),
     ("x.parquet", b"PAR1 nothing", "--label y", "x.parquet: it cannot be read as Parquet or Arrow"),
     ("x.arrow", b"nothing that is known", "--label y", "x.arrow: it cannot be read as Parquet or Arrow"),
@@ -109,7 +113,7 @@ def test_places_that_are_not_there(tmp_path, capsys):
 
 WRONG_OPTIONS = [  # for the file x with labels -1 and 1, what is told
     ("learn x --classes 1", "at least two classes, got ['1']"),
-    ("learn x --classes yes,no", "the labels are numbers, so classes must be, too"),
+    ("learn x --classes yes,no", "labels that are numbers, so classes must be, too"),
     ("learn x --loss poisson", "the poisson loss takes .* cannot classify"),
     ("learn x --task regression --loss logistic", "use OnlineClassifier, or --task classification"),
     ("learn t.csv --label y --task regression", "has labels that are text"),
@@ -203,6 +207,40 @@ def test_output_that_nobody_takes(options_folder, words, place):
     else:
         assert "Traceback" not in done.stderr
         assert (done.returncode, done.stderr.count("\n")) in ((0, 0), (1, 1))
+
+
+def test_a_stream_has_one_format_and_files_may_begin_with_a_mark(tmp_path, capsys):
+    (tmp_path / "x.libsvm").write_text(GOOD)
+    (tmp_path / "y.vw").write_bytes(b"\xef\xbb\xbf" + GOOD.replace(" 1:", " | 1:").encode())
+    (tmp_path / "rows").write_bytes(b"\xef\xbb\xbf" + GOOD.encode())
+    shell("learn", tmp_path / "x.libsvm", tmp_path / "y.vw", tmp_path / "rows", status=1)
+    told = capsys.readouterr().err
+    assert re.search("several formats.*x.libsvm is libsvm, .*y.vw is vw, .*rows is of no known format.*--format", told)
+    for name in ("parquet", "arrow"):
+        shell("learn", "-", "--format", name, "--label", "y", status=1)
+        assert "keep what comes in a file" in capsys.readouterr().err
+    (tmp_path / "x.vw").write_text(GOOD.replace(" 1:", " | 1:"))
+    for one, other in (("x.libsvm", "rows"), ("x.vw", "y.vw")):
+        shell("learn", tmp_path / one, "--json")
+        found = capsys.readouterr().out
+        shell("learn", tmp_path / other, "--json")
+        assert capsys.readouterr().out == found
+
+
+@pytest.mark.parametrize(
+    "words",
+    [{"interactions": 5}, {"interactions": [5]}, {"interactions": b"ab"}, {"drop": 5}, {"text": 5}, {"path": 5}],
+)
+def test_words_are_words(words):
+    with pytest.raises(ValueError, match=r"(interactions|columns|path) .* got .*(5|b'ab')"):
+        steelyard.open(**{"path": "x.csv", "label": "y", **words})
+
+
+def test_truth_values_are_numbers_among_classes_too(tmp_path):
+    (tmp_path / "x.csv").write_text("a,y\n1,True\n2,False\n")
+    source = steelyard.open(tmp_path / "x.csv", label="y")
+    for classes in ([True, False], ["False", "True"], [0, 1]):
+        assert steelyard.OnlineClassifier().fit_stream(source, classes=classes).classes_.tolist() == [0.0, 1.0]
 
 
 def test_weights_in_a_file_are_those_of_a_column(tmp_path):

@@ -148,9 +148,7 @@ class Columns:
         self._settle(kinds)
 
     def _check_names(self, names: Sequence[str], wanted: Iterable[str]) -> None:
-        twice = next((name for i, name in enumerate(names) if name in names[:i]), None) if _repeats(names) else None
-        if twice is not None:
-            raise ValueError(f"two columns are called {twice!r}: give one of them another name")
+        refuse_repeats(names)
         if self.label is None and not self.optional_label:
             raise ValueError(f"say which column holds the labels, with --label (label=): there are {_list(names)}")
         needed = () if self.optional_label else (self.label, self.weight)
@@ -339,8 +337,11 @@ def not_finite(value: float) -> str:
     return f"{what} is no value to learn from: leave the cell empty where nothing is known, or leave the row out"
 
 
-def _repeats(names: Sequence[str]) -> bool:
-    return len(set(names)) < len(names)
+def refuse_repeats(names: Sequence[str]) -> None:
+    """Refuse two columns with one name."""
+    if len(set(names)) < len(names):
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise ValueError(f"two columns are called {twice!r}: give one of them another name")
 
 
 def _list(names: Sequence[str]) -> str:

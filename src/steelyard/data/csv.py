@@ -18,12 +18,11 @@ from numpy.typing import NDArray
 from steelyard.compiled.door import get_kernel
 from steelyard.data.columns import MOST_NUMBER, NUMBER, TEXT, Columns, Places, not_finite, refused_integer
 from steelyard.data.hashing import Settler
-from steelyard.data.stretch import Format, Mistake, Part
+from steelyard.data.stretch import BOM, Format, Mistake, Part
 from steelyard.kernels import layout
 from steelyard.losses import Array
 
 _DELIMITERS = (b",", b";", b"\t", b"|")
-_BOM = b"\xef\xbb\xbf"
 _MISSING = {"na", "n/a", "nan", "null", "none", "?", "-", "."}
 """Beside numbers, these do not make a column text: they are refused where they stand."""
 _BOOLEANS = {"true": 1.0, "false": 0.0}
@@ -106,14 +105,14 @@ class CsvFormat(Format):
 
     def _found_delimiter(self, content: bytes) -> bytes:
         if self._delimiter is None:
-            line = content.removeprefix(_BOM).lstrip(b"\r\n").split(b"\n", 1)[0]
+            line = content.removeprefix(BOM).lstrip(b"\r\n").split(b"\n", 1)[0]
             outside = re.sub(rb'"[^"]*"', b"", line)
             self._delimiter = max(_DELIMITERS, key=outside.count)
         return self._delimiter
 
     def start(self, content: bytes) -> int:
         delimiter = self._found_delimiter(content)
-        skipped = len(_BOM) if content.startswith(_BOM) else 0
+        skipped = len(BOM) if content.startswith(BOM) else 0
         lines = re.finditer(r"[^\n]*\n|[^\n]+", content[skipped:].decode("utf-8", "surrogateescape"))
         reader = csv.reader((line[0] for line in lines), delimiter=delimiter.decode(), strict=True)
         rows = filter(None, _readable(reader))

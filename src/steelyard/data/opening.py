@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -118,6 +118,10 @@ def open(
         for folder in filter(os.path.isdir, paths):
             shown = folder.rstrip("/")
             raise ValueError(f"{folder} is a folder: name its files, with a pattern for example, {shown}/*")
+    elif STDIN in paths:
+        raise ValueError(
+            f"{chosen} cannot be read from {shown_name(STDIN)}: keep what comes in a file, and name that file"
+        )
     _check_options(
         shown_name(paths[0]),
         chosen,
@@ -180,12 +184,16 @@ def _check_options(name: str, chosen: str, given: dict[str, Any]) -> None:
 
 
 def _words(words: str | Sequence[str]) -> list[str]:
+    if not isinstance(words, (str, Iterable)):
+        raise ValueError(f"columns are a name or a list of names, got {words!r}")
     return [words] if isinstance(words, str) else list(words)
 
 
 def find_files(path: PathLike | Sequence[PathLike]) -> list[str]:
     """The files that are meant, patterns spelled out."""
     if not isinstance(path, (str, os.PathLike)):
+        if not isinstance(path, Iterable):
+            raise ValueError(f"path must be the name of a file or a list of names, got {path!r}")
         found = [file for each in path for file in find_files(each)]
         if not found:
             raise ValueError("no files are named")
@@ -206,7 +214,10 @@ def _format_of(paths: list[str], format: str | None, schema: dict[str, Any] | No
         return format
     found = {_extension(path) for path in paths}
     if len(found) > 1:
-        raise ValueError(f"files of several formats ({', '.join(sorted(map(str, found)))}) are not one stream")
+        each = ", ".join(f"{shown_name(path)} is {_extension(path) or 'of no known format'}" for path in paths[:4])
+        raise ValueError(
+            f"files of several formats are not one stream ({each}): give them one, or say --format (format=)"
+        )
     return found.pop() or (schema or {}).get("format") or "libsvm"
 
 

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from steelyard.losses import Array
 
+BOM = b"\xef\xbb\xbf"
+"""The byte order mark of UTF-8, with which a file may begin."""
 _NOTHING = np.empty(0)
 
 
@@ -124,7 +126,7 @@ class Format:
 
         Of the first file it says what columns there are and of which kind; those of others must have the same.
         """
-        return 0
+        return len(BOM) if content.startswith(BOM) else 0
 
     def cut(self, content: bytes) -> bool:
         """Whether a stretch that ends with a line may end here: not inside of quotes."""

@@ -11,6 +11,7 @@ import numpy as np
 from steelyard.data.checks import MOST_WEIGHT
 from steelyard.data.files import read_blocks, shown_name
 from steelyard.data.source import Extent, Rows, Source
+from steelyard.data.stretch import BOM
 from steelyard.data.text import STRETCH
 
 
@@ -70,7 +71,7 @@ def _numbers(path: str) -> Iterator[Any]:
     """The numbers of a file, one a line."""
     line = 0
     for content in read_blocks(path, STRETCH):
-        tokens = content.splitlines()
+        tokens = (content if line else content.removeprefix(BOM)).splitlines()
         try:
             found = np.array([float(token) for token in tokens])
         except ValueError:
