@@ -327,6 +327,11 @@ def test_another_command_does_not_go_on(tmp_path, vw_file, capsys):
     assert told in capsys.readouterr().err
     shell("learn", vw_file, "--bits", "10", "--checkpoint", tmp_path / "c", status=2)
     assert "was written with --no-shuffle, and now it is no --no-shuffle" in capsys.readouterr().err
+    old = steelyard.Learner.load(tmp_path / "c")
+    del old.notes["checkpoint"]["goal"]
+    old.save(tmp_path / "c")
+    shell("learn", vw_file, "--no-shuffle", "--bits", "10", "--checkpoint", tmp_path / "c", status=2)
+    assert "was written by another version" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("options", [["--no-shuffle"], ["--passes", "2"]])

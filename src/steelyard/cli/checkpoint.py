@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from steelyard.online import OnlineLearner
 
 _WORDS = "checkpoint"
+_PARTS = {"command", "goal", "position", "report", "finished"}
 _SHOWN = {
     "data": "the files {}",
     "bytes": "files of {} bytes",
@@ -47,8 +48,10 @@ def load(path: str, command: dict[str, Any]) -> Checkpoint | None:
 
     learner = load_model(path)
     state = learner.notes.pop(_WORDS, None)
-    if not isinstance(state, dict) or "command" not in state:
+    if not isinstance(state, dict):
         raise UsageError(f"--checkpoint {path} is a model, and not a checkpoint: name another file")
+    if not set(state) >= _PARTS:
+        raise UsageError(f"--checkpoint {path} was written by another version: remove it, or name another file")
     check_same(path, state["command"], command)
     return Checkpoint(learner, state)
 

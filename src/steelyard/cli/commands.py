@@ -24,6 +24,8 @@ def run(arguments: Sequence[str], interrupts: Sequence[int]) -> int:
     if not hasattr(options, "run"):
         parser.print_help()
         return 0
+    if sys.stdout is None and options.run in (predict.run, evaluate.run, inspect.run):
+        return _complain("standard output is closed, and there is nothing else that this command does")
     try:
         status = int(options.run(options))
         if sys.stdout is not None:
@@ -55,10 +57,12 @@ def _interrupted(options: argparse.Namespace) -> int:
 
 
 def _of_system(error: OSError) -> str:
-    """What the system refused, and for which file. What has no name is what is printed, if it is full."""
-    if error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF):
+    """What the system refused, and for which file. What has no name is a standard stream."""
+    if error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         _print_no_more()
         return f"standard output: {error.strerror}"
+    if error.filename is None and error.errno == errno.EBADF:
+        return "standard input is closed"
     known = error.filename is not None and error.strerror is not None
     return f"{error.filename}: {error.strerror}" if known else str(error)
 
