@@ -83,7 +83,7 @@ WRONG = [  # name, content, options, what is told
 def test_wrong_input_is_named(tmp_path, capsys, name, content, options, told, shuffle):
     path = tmp_path / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    wrong_options = ("means nothing", "they are no regression", "so classes must be")  # and not the data
+    wrong_options = ("means nothing", "labels that are text", "so classes must be")  # and not the data
     status = 2 if any(each in told for each in wrong_options) else 1
     shell("learn", path, *options.split(), *shuffle, "--model", tmp_path / "m", status=status)
     out, message = capsys.readouterr()
