@@ -209,6 +209,18 @@ def test_csv_that_is_wrong_is_refused_by_line_or_skipped(tmp_path, line, told):
     assert source.skipped.count == 1
 
 
+@pytest.mark.parametrize("line", ["garbage", "1,2,3,4", '1,"2"3,0', '1,"2,0', '"x"y,z,1'])
+def test_a_row_that_is_left_out_does_not_say_what_columns_hold(tmp_path, line):
+    path = tmp_path / "a.csv"
+    path.write_text(f"a,t,y\n{line}\n1,u,0\n\n2,v,1\n")
+    source = open_data(path, label="y", on_error="skip")
+    assert (source.whole().y.size, source.skipped.count) == (2, 1)
+    assert source.schema()["columns"] == {"a": "number", "t": "text"}
+    path.write_text('a,"t,y\n1,u,0\n2,v,1\n')
+    with pytest.raises(ValueError, match="line 1, column 1: the first line must be one of cells"):
+        open_data(path, label="y", on_error="skip").whole()
+
+
 def test_frames_are_refused_where_their_columns_differ():
     frame = a_frame(50)
     with pytest.raises(ValueError, match="two columns are called 'age'"):

@@ -1,7 +1,7 @@
 """Lines that are right, wrong in one byte, or anything, against slow readers written apart.
 
-``STEELYARD_FUZZED=1000000 pytest tests/test_fuzz.py`` tries a million lines of each format; ``STEELYARD_SEED`` draws
-others. Vowpal Wabbit's text has a test like these in ``tests/test_vw.py``.
+``STEELYARD_FUZZED=1000000 pytest -o faulthandler_timeout=0 tests/test_fuzz.py`` tries a million lines of each format;
+``STEELYARD_SEED`` draws others. Vowpal Wabbit's text has a test like these in ``tests/test_vw.py``.
 """
 
 from __future__ import annotations

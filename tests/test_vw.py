@@ -243,7 +243,7 @@ def assert_read_alike(text, **options):
 
 
 def test_fuzzed_lines_are_read_as_a_slow_reader_does():
-    """``STEELYARD_FUZZED=1000000 pytest tests/test_vw.py -k fuzzed`` tries a million."""
+    """``STEELYARD_FUZZED=1000000 pytest -o faulthandler_timeout=0 tests/test_vw.py -k fuzzed`` tries a million."""
     rng = np.random.default_rng(int(os.environ.get("STEELYARD_SEED", "0")))
     choices = [{}, {"hash_all": True}, {"ignore_base": True, "bits": 5}, {"interactions": ["ab", "aa"], "bits": 22}]
     for i in range(FUZZED):

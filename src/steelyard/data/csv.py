@@ -7,6 +7,7 @@ are text is decided from the first stretch, about 1 MB: those with a cell that i
 from __future__ import annotations
 
 import csv
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -28,6 +29,7 @@ _MISSING = {"na", "n/a", "nan", "null", "none", "?", "-", "."}
 _BOOLEANS = {"true": 1.0, "false": 0.0}
 _IN_QUOTES = re.compile(rb'"[^"]*(?:""[^"]*)*"(?!")')
 _LONE_RETURN = re.compile(rb"\r[^\n]")
+_MOST_WRONG = 100  # rows among the first that are passed over, to see what columns hold
 _RETURNS = r"lines must end in \n or \r\n, and not in \r alone"
 
 
@@ -113,13 +115,12 @@ class CsvFormat(Format):
     def start(self, content: bytes) -> int:
         delimiter = self._found_delimiter(content)
         skipped = len(BOM) if content.startswith(BOM) else 0
-        lines = re.finditer(r"[^\n]*\n|[^\n]+", content[skipped:].decode("utf-8", "surrogateescape"))
-        reader = csv.reader((line[0] for line in lines), delimiter=delimiter.decode(), strict=True)
-        rows = filter(None, _readable(reader))
+        lines = re.findall(r"[^\n]*\n|[^\n]+", content[skipped:].decode("utf-8", "surrogateescape"))
+        rows = _readable(lines, delimiter.decode())
         nul = self._nul(content[: content.find(b"\n") + 1 or len(content)])
         if nul is not None:
             raise nul
-        first = next(rows, None)
+        first, read = next(rows, (None, 0))
         if first is None:
             told = "the first line must be one of cells, with quotes that end"
             if _LONE_RETURN.search(content, 0, content.find(b"\n") + 1 or len(content)):
@@ -128,11 +129,11 @@ class CsvFormat(Format):
         if self._header:
             names = [name or str(number) for number, name in enumerate(first, 1)]
             end = skipped
-            for _ in range(reader.line_num):
+            for _ in range(read):
                 end = content.find(b"\n", end) + 1 or len(content)
         else:
             names, end = [str(number) for number in range(1, len(first) + 1)], skipped
-            rows = filter(None, [first, *rows])
+            rows = itertools.chain([(first, read)], rows)
         if any("\r" in name for name in names):
             raise Mistake(content, skipped, _RETURNS)
         try:
@@ -258,20 +259,32 @@ class CsvFormat(Format):
         )
 
 
-def _readable(reader: Any) -> Iterator[list[str]]:
-    """The rows that can be read: others are complained of where they are parsed."""
-    while True:
+def _readable(lines: list[str], delimiter: str) -> Iterator[tuple[list[str], int]]:
+    """The rows that can be read, each with how many lines are read then; none if the first of them cannot be.
+
+    Of others that cannot be it is told where they are parsed.
+    """
+    at, wrong, started = 0, 0, False
+    while wrong < _MOST_WRONG:
+        reader = csv.reader(lines[at:], delimiter=delimiter, strict=True)
+        read = 0
         try:
-            yield from reader
+            for row in reader:
+                read = reader.line_num
+                if row:
+                    started = True
+                    yield row, at + read
             return
         except csv.Error:
-            continue
+            if not started:
+                return
+            at, wrong = at + read + 1, wrong + 1
 
 
-def _kinds(names: Sequence[str], rows: Iterator[list[str]]) -> dict[str, str]:
+def _kinds(names: Sequence[str], rows: Iterator[tuple[list[str], int]]) -> dict[str, str]:
     """Which columns are numbers, by the first rows."""
     different: list[set[str]] = [set() for _ in names]
-    for row in rows:
+    for row, _ in rows:
         if len(row) == len(names):
             for cells, cell in zip(different, row, strict=True):
                 cells.add(cell)

@@ -61,7 +61,8 @@ class ClassifierEvents(EventEstimator):
         """Learn one event: a dict of names and values, its label and its weight.
 
         Text is the feature ``name=text`` with the value 1, a number the feature ``name``; None is not there. Names are
-        hashed into 2^18 columns. The model is the same to the bit as that of ``partial_fit`` with such rows.
+        hashed into 2^18 columns. The model is the same to the bit as that of ``partial_fit`` with such rows, also of
+        frames, and ``steelyard.open(path, schema=model.schema_)`` reads files for it.
 
         The first call may name all ``classes``, in order or not; more than two must be named. Without names there are
         two, as they come: 1 and True stand for the positive class, and any other label that comes first for the
