@@ -138,6 +138,7 @@ def options_folder(tmp_path_factory):
     (folder / "x").write_text(GOOD)
     (folder / "x.vw").write_text("1 |a x |b y\n-1 |a y\n" * 9)
     (folder / "t.csv").write_text("b,c,y\n" + "1,2,u\n3,4,v\n" * 9)
+    (folder / "bad.vw").write_text("1 |a x:nan\n")
     (folder / "FOLDER").mkdir()
     os.mkfifo(folder / "PIPE")
     shell("learn", folder / "x", "--quiet", "--model", folder / "l")
@@ -181,11 +182,14 @@ def test_a_model_is_read_from_files_only(options_folder, monkeypatch, capsys, na
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
-@pytest.mark.parametrize("words", ["predict m x.vw", "learn x.vw", "inspect m --json", "evaluate m x.vw"])
 @pytest.mark.parametrize("place", ["full", "gone", "closed"])
+@pytest.mark.parametrize(
+    "words", ["predict m x.vw", "learn x.vw", "inspect m --json", "evaluate m x.vw", "predict m x.vw bad.vw"]
+)
 def test_output_that_nobody_takes(options_folder, words, place):
     """One line, or silence, and never a traceback."""
     command = [sys.executable, "-m", "steelyard", *words.split()]
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     if place == "gone":
         reader, writer = os.pipe()
         os.close(reader)
@@ -193,9 +197,15 @@ def test_output_that_nobody_takes(options_folder, words, place):
         command = ["sh", "-c", 'exec "$@" >&-', "sh", *command]
     with open("/dev/full" if place == "full" else os.devnull, "w") as file:
         output = writer if place == "gone" else file
-        done = subprocess.run(command, cwd=options_folder, stdout=output, stderr=subprocess.PIPE, text=True)
+        done = subprocess.run(
+            command, cwd=options_folder, env=buffered, stdout=output, stderr=subprocess.PIPE, text=True
+        )
     if place == "gone":
         os.close(writer)
+    if "bad" in words and place != "closed":
+        assert done.returncode == 1
+        assert re.fullmatch("steelyard: .* has the value nan.*\n", done.stderr)
+    elif place == "gone":
         assert (done.returncode, done.stderr) == (141, "")
     elif place == "full":
         assert (done.returncode, done.stderr) == (1, "steelyard: standard output: No space left on device\n")
