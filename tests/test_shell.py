@@ -109,6 +109,11 @@ def test_places_that_are_not_there(tmp_path, capsys):
 WRONG_OPTIONS = [  # for the file x with labels -1 and 1, what is told
     ("learn x --classes 1", "at least two classes, got ['1']"),
     ("learn x --classes yes,no", "the labels are numbers, so classes must be, too"),
+    ("learn x --seed 4294967296", "--seed must be less than"),
+    ("learn x --bits 99", "^steelyard: --bits must be a whole number"),
+    ("learn x -q a", "^steelyard: --interactions: an interaction is two"),
+    ("learn x --weight w", "no weight 'w'"),
+    ("predict l t.csv", "is read as csv, but the model was learned from libsvm"),
     ("learn x --loss poisson", "the poisson loss takes .* cannot classify"),
     ("learn x --task regression --loss logistic", "use OnlineClassifier, or --task classification"),
     ("learn t.csv --label y --task regression", "has labels that are text"),
