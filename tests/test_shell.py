@@ -115,6 +115,11 @@ def test_places_that_are_not_there(tmp_path, capsys):
 WRONG_OPTIONS = [  # for the file x with labels -1 and 1, what is told
     ("learn x --classes 1", "at least two classes, got ['1']"),
     ("learn x --classes yes,no", "labels that are numbers, so classes must be, too"),
+    ("learn x --seed 4294967296", "--seed must be less than"),
+    ("learn x --bits 99", "^steelyard: --bits must be a whole number"),
+    ("learn x -q a", "^steelyard: --interactions: an interaction is two"),
+    ("learn x --weight w", "no weight 'w'"),
+    ("predict l t.csv", "is read as csv, but the model was learned from libsvm"),
     ("learn x --loss poisson", "the poisson loss takes .* cannot classify"),
     ("learn x --task regression --loss logistic", "use OnlineClassifier, or --task classification"),
     ("learn t.csv --label y --task regression", "has labels that are text"),
@@ -144,6 +149,7 @@ def options_folder(tmp_path_factory):
     (folder / "x").write_text(GOOD)
     (folder / "x.vw").write_text("1 |a x |b y\n-1 |a y\n" * 9)
     (folder / "t.csv").write_text("b,c,y\n" + "1,2,u\n3,4,v\n" * 9)
+    (folder / "bad.vw").write_text("1 |a x:nan\n")
     (folder / "FOLDER").mkdir()
     os.mkfifo(folder / "PIPE")
     shell("learn", folder / "x", "--quiet", "--model", folder / "l")
@@ -187,11 +193,14 @@ def test_a_model_is_read_from_files_only(options_folder, monkeypatch, capsys, na
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
-@pytest.mark.parametrize("words", ["predict m x.vw", "learn x.vw", "inspect m --json", "evaluate m x.vw"])
 @pytest.mark.parametrize("place", ["full", "gone", "closed"])
+@pytest.mark.parametrize(
+    "words", ["predict m x.vw", "learn x.vw", "inspect m --json", "evaluate m x.vw", "predict m x.vw bad.vw"]
+)
 def test_output_that_nobody_takes(options_folder, words, place):
     """One line, or silence, and never a traceback."""
     command = [sys.executable, "-m", "steelyard", *words.split()]
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     if place == "gone":
         reader, writer = os.pipe()
         os.close(reader)
@@ -199,9 +208,15 @@ def test_output_that_nobody_takes(options_folder, words, place):
         command = ["sh", "-c", 'exec "$@" >&-', "sh", *command]
     with open("/dev/full" if place == "full" else os.devnull, "w") as file:
         output = writer if place == "gone" else file
-        done = subprocess.run(command, cwd=options_folder, stdout=output, stderr=subprocess.PIPE, text=True)
+        done = subprocess.run(
+            command, cwd=options_folder, env=buffered, stdout=output, stderr=subprocess.PIPE, text=True
+        )
     if place == "gone":
         os.close(writer)
+    if "bad" in words and place != "closed":
+        assert done.returncode == 1
+        assert re.fullmatch("steelyard: .* has the value nan.*\n", done.stderr)
+    elif place == "gone":
         assert (done.returncode, done.stderr) == (141, "")
     elif place == "full":
         assert (done.returncode, done.stderr) == (1, "steelyard: standard output: No space left on device\n")

@@ -28,8 +28,7 @@ def run(arguments: Sequence[str], interrupts: Sequence[int]) -> int:
         return _complain("standard output is closed, and there is nothing else that this command does")
     try:
         status = int(options.run(options))
-        if sys.stdout is not None:
-            sys.stdout.flush()  # while it can still be told that nobody takes what was printed
+        _flush()  # while it can still be told that nobody takes what was printed
         return status
     except BrokenPipeError:  # the reader of our output has gone, as in `steelyard data list | head`
         _print_no_more()
@@ -67,6 +66,11 @@ def _of_system(error: OSError) -> str:
     return f"{error.filename}: {error.strerror}" if known else str(error)
 
 
+def _flush() -> None:
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
 def _print_no_more() -> None:
     """What is still to be printed goes nowhere, so that the interpreter does not try it again at its end."""
     with suppress(OSError, ValueError, AttributeError):
@@ -88,6 +92,10 @@ def _with_classes(arguments: Sequence[str]) -> list[str]:
 
 def _complain(message: str, status: int = 1) -> int:
     """Say what is wrong; returns the exit status: 1 for data, 2 for how the command was used, 130 for Ctrl-C."""
+    try:
+        _flush()
+    except OSError:
+        _print_no_more()
     with suppress(OSError):
         print(f"steelyard: {message}", file=sys.stderr)
     return status

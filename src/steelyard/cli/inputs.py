@@ -134,9 +134,12 @@ def check_data_options(options: argparse.Namespace) -> None:
     try:
         if options.bits is not None:
             check_bits(options.bits)
+    except ValueError as error:
+        raise UsageError(f"--{error}") from None
+    try:
         Interactions(options.interactions)
     except ValueError as error:
-        raise UsageError(str(error)) from None
+        raise UsageError(f"--interactions: {error}") from None
     if [*options.data, options.weights].count("-") > 1:
         raise UsageError("- is standard input, which can be read only once")
 

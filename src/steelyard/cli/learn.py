@@ -171,6 +171,8 @@ def _write_again(options: argparse.Namespace, saved: checkpoint.Checkpoint) -> i
 def _check_options(options: argparse.Namespace) -> Loss | None:
     """The loss, if one is named; everything that is wrong whatever the data is refused here."""
     check_least(options, passes=1, seed=0, every=1)
+    if options.seed >= 1 << 32:
+        raise UsageError(f"--seed must be less than 2^32, got {options.seed}")
     check_data_options(options)
     check_output("--model", options.model)
     check_output("--checkpoint", options.checkpoint)

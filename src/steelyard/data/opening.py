@@ -110,7 +110,7 @@ def open(
     known = schema or {}
     cached = chosen == "arrow" and any(os.path.isfile(path) and is_cache(path) for path in paths)
     if known and not cached and _family(chosen) != _family(known["format"]):
-        raise ValueError(
+        raise OptionError(
             f"{shown_name(paths[0])} is read as {chosen}, but the model was learned from {known['format']}, whose "
             "features have other names: give a file of that format, or say --format"
         )
@@ -309,7 +309,7 @@ def _open_libsvm(paths: list[str], said: dict[str, Any]) -> Source:
     from steelyard.data.libsvm import LibsvmSource
 
     if said["weight"] not in (None, "label"):
-        raise ValueError(
+        raise OptionError(
             f"LIBSVM text has no columns with names, and no weight {said['weight']!r}: weights stand in a file of "
             "their own (weights=FILE), or beside the labels, as label:weight (weight='label')"
         )
