@@ -380,7 +380,7 @@ def test_names_go_along_to_scikit_learn():
 
 def test_ways_out_that_there_are_not(tmp_path):
     for loss in ("exponential", "logarithmic", "squared"):
-        with pytest.raises(ValueError, match=f"no linear classifier for the {loss} loss"):
+        with pytest.raises(ValueError, match=f"makes no classifier of the {loss} loss"):
             classifier(loss)[0].to_sklearn()
     frame = pd.DataFrame({"job": ["clerk", "nurse"] * 4})
     (tmp_path / "d.vw").write_text("1 | a b\n-1 | c\n")
@@ -494,6 +494,9 @@ def test_json_says_enough_to_predict():
         assert found["certificate"]["gap"] > 0.0
         assert found["nonzero"] == np.count_nonzero(np.atleast_2d(model.coef_).any(axis=0))
         assert len(json.loads(model.to_json(top=2))["coefficients"]) == 2
+        for top in ("x", -1, 1.5, True):
+            with pytest.raises(ValueError, match="top must be None, or a whole number of coefficients, got"):
+                model.to_json(top=top)
 
 
 def test_readable_text_is_as_vowpal_wabbits(tmp_path, capsys):
