@@ -214,6 +214,8 @@ def test_learners_open_as_learners(tmp_path):
         {"curve": [1]},
         {"progress": ["a", "b"]},
         {"pass_losses": {"a": 1}},
+        {"loss": "hinge"},
+        {"columns": {"columns": dict.fromkeys("abcd", "number"), "label_kind": "text", "bits": 5}},
     ],
 )
 def test_notes_made_to_do_harm_are_refused(tmp_path, wrong):
@@ -222,6 +224,7 @@ def test_notes_made_to_do_harm_are_refused(tmp_path, wrong):
 
     model, _, _ = classifier(labels="str")
     notes = notes_of(model)
+    notes["estimator"]["parameters"] |= {"loss": wrong.pop("loss")} if "loss" in wrong else {}
     notes["estimator"] |= wrong
     modelfile.save(model.learner_, tmp_path / "m", notes=notes)
     with pytest.raises(ValueError, match="m: what it says of its estimator is not right"):

@@ -402,6 +402,23 @@ def test_a_table_without_a_record_is_refused(tmp_path):
             Learner.load(tmp_path / "m")
 
 
+def test_tables_and_options_that_disagree_are_refused(tmp_path):
+    learner, _, _ = trained("learner")
+    path = tmp_path / "m"
+    learner.save(path)
+    options, table = learner._options(), learner.state.table
+    for changes, message in (
+        ({"header": {"options": options | {"fit_intercept": False}}}, "it has an intercept, and its options say"),
+        ({"header": {"options": options | {"average": "False"}}}, "m is (damaged|not a)"),
+        ({"table": _put(table, 0, np.nan)}, "the scale of a column is out of range"),
+        ({"table": _put(table, 0, -1.0)}, "the scale of a column is out of range"),
+    ):
+        learner.save(path)
+        rewrite(path, **changes)
+        with pytest.raises(ValueError, match=message):
+            Learner.load(path)
+
+
 def test_a_mixture_whose_labels_overflowed_can_be_loaded(tmp_path):
     mixture = Mixture("squared")
     with pytest.warns(RuntimeWarning, match="all experts"):
