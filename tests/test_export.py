@@ -214,6 +214,8 @@ def test_learners_open_as_learners(tmp_path):
         {"curve": [1]},
         {"progress": ["a", "b"]},
         {"pass_losses": {"a": 1}},
+        {"loss": "hinge"},
+        {"columns": {"columns": dict.fromkeys("abcd", "number"), "label_kind": "text", "bits": 5}},
     ],
 )
 def test_notes_made_to_do_harm_are_refused(tmp_path, wrong):
@@ -222,6 +224,7 @@ def test_notes_made_to_do_harm_are_refused(tmp_path, wrong):
 
     model, _, _ = classifier(labels="str")
     notes = notes_of(model)
+    notes["estimator"]["parameters"] |= {"loss": wrong.pop("loss")} if "loss" in wrong else {}
     notes["estimator"] |= wrong
     modelfile.save(model.learner_, tmp_path / "m", notes=notes)
     with pytest.raises(ValueError, match="m: what it says of its estimator is not right"):
@@ -380,7 +383,7 @@ def test_names_go_along_to_scikit_learn():
 
 def test_ways_out_that_there_are_not(tmp_path):
     for loss in ("exponential", "logarithmic", "squared"):
-        with pytest.raises(ValueError, match=f"no linear classifier for the {loss} loss"):
+        with pytest.raises(ValueError, match=f"makes no classifier of the {loss} loss"):
             classifier(loss)[0].to_sklearn()
     frame = pd.DataFrame({"job": ["clerk", "nurse"] * 4})
     (tmp_path / "d.vw").write_text("1 | a b\n-1 | c\n")
@@ -494,6 +497,9 @@ def test_json_says_enough_to_predict():
         assert found["certificate"]["gap"] > 0.0
         assert found["nonzero"] == np.count_nonzero(np.atleast_2d(model.coef_).any(axis=0))
         assert len(json.loads(model.to_json(top=2))["coefficients"]) == 2
+        for top in ("x", -1, 1.5, True):
+            with pytest.raises(ValueError, match="top must be None, or a whole number of coefficients, got"):
+                model.to_json(top=top)
 
 
 def test_readable_text_is_as_vowpal_wabbits(tmp_path, capsys):

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays as arrays_of
 
-from steelyard import Bank, Learner, Mixture, OnlineClassifier, cli
+from steelyard import Bank, Learner, Mixture, OnlineClassifier, cli, sparsearrays
 from steelyard.kernels import layout
 from steelyard.sparsearrays import SparseArray, sparse_array
 
@@ -195,6 +195,18 @@ def test_a_sparse_array_is_the_array_to_the_bit(data, width, kind):
     assert found.fits
     assert found.places.size <= 21
     assert found.whole().tobytes() == table.tobytes()
+
+
+@pytest.mark.parametrize(("apart", "huge"), [(2, True), (1000, False)])
+def test_zeros_that_nobody_needs_are_not_filled(monkeypatch, apart, huge):
+    asked = []
+    zeros = sparsearrays.lazy_zeros
+    monkeypatch.setattr(sparsearrays, "lazy_zeros", lambda *each, **more: asked.append(more) or zeros(*each, **more))
+    table = np.zeros(1_600_000, np.float32)
+    table[:: 16 * apart] = 1.0
+    found = sparse_array(table, 100_000)
+    assert (found.whole() == table).all()
+    assert asked == [{"beside": 0, "huge": huge}]
 
 
 def test_an_array_is_sparse_only_where_that_is_smaller():
@@ -400,6 +412,23 @@ def test_a_table_without_a_record_is_refused(tmp_path):
         rewrite(tmp_path / "m", **(learner.state._asdict() | changes))
         with pytest.raises(ValueError, match="m is damaged"):
             Learner.load(tmp_path / "m")
+
+
+def test_tables_and_options_that_disagree_are_refused(tmp_path):
+    learner, _, _ = trained("learner")
+    path = tmp_path / "m"
+    learner.save(path)
+    options, table = learner._options(), learner.state.table
+    for changes, message in (
+        ({"header": {"options": options | {"fit_intercept": False}}}, "it has an intercept, and its options say"),
+        ({"header": {"options": options | {"average": "False"}}}, "m is (damaged|not a)"),
+        ({"table": _put(table, 0, np.nan)}, "the scale of a column is out of range"),
+        ({"table": _put(table, 0, -1.0)}, "the scale of a column is out of range"),
+    ):
+        learner.save(path)
+        rewrite(path, **changes)
+        with pytest.raises(ValueError, match=message):
+            Learner.load(path)
 
 
 def test_a_mixture_whose_labels_overflowed_can_be_loaded(tmp_path):

@@ -304,8 +304,9 @@ def test_the_penalised_bound_is_attained_and_refuses():
     assert certificate.penalised_bound(1e3) == pytest.approx(certificate.fenchel)
     with pytest.raises(ValueError, match="no intercept"):
         certificate.penalised_bound(0.1, intercept=1.0)
-    with pytest.raises(ValueError, match="l1 must be"):
-        certificate.penalised_bound(-1.0)
+    for name, value in itertools.product(("l1", "l2", "intercept", "radius"), (-1.0, "a", None, np.nan)):
+        with pytest.raises(ValueError, match=f"{name} must be"):
+            certificate.penalised_bound(**{name: value})
 
 
 # ---------------------------------------------------------------------------------------------- the life of a learner
@@ -369,6 +370,12 @@ def test_what_means_nothing_is_refused():
     ):
         with pytest.raises(ValueError, match=sentence):
             Learner(**options)
+    for name in ("average", "fit_intercept", "certificate", "guard"):
+        with pytest.raises(ValueError, match=f"{name} must be True or False, got 'False'"):
+            Learner(**{name: "False"})
+    for name in ("average", "fit_intercept", "shuffle", "early_stopping"):
+        with pytest.raises(ValueError, match=f"{name} must be True or False, got 'False'"):
+            OnlineClassifier(**{name: "False"}).fit(X, y)
     for options in ({"l1": 0.1}, {"l2": 0.1}, {"average": True}):
         with pytest.raises(ValueError, match="needs a learning rate"):
             OnlineClassifier(**options).fit(X, y)

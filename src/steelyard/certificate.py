@@ -12,6 +12,7 @@ and for a mixture, since it asks nothing of how p_t and c_t were chosen, and it 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -127,9 +128,9 @@ class Certificate:
         for any learner, whatever penalties that learner has itself.
         """
         for name, value in (("l1", l1), ("l2", l2), ("intercept", intercept)):
-            if not 0.0 <= value < np.inf:
+            if not isinstance(value, Real) or not 0.0 <= value < np.inf:
                 raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
-        if not radius >= 0.0:
+        if not isinstance(radius, Real) or not radius >= 0.0:
             raise ValueError(f"radius must be a number >= 0, got {radius!r}")
         if intercept > 0.0 and not self.fit_intercept:
             raise ValueError("the learner has no intercept, so its certificate says nothing of comparators with one")

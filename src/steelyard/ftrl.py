@@ -16,7 +16,7 @@ from steelyard.kernels import layout
 from steelyard.lazystate import AveragedState, PenalisedState, averaged, shrunk, soft
 from steelyard.losses import Array, Loss
 from steelyard.online import OnlineLearner
-from steelyard.regularizers import SCHEDULES, Regularizer
+from steelyard.regularizers import SCHEDULES, Regularizer, check_flag
 from steelyard.snapshot import Journal, Snapshot
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Ftrl(OnlineLearner):
         self.regularizer = regularizer
         self._eta0 = np.full(self.n_outputs, eta0)
         self._rules = np.full(self.n_outputs, rules)
-        self.certificate = bool(certificate)
+        self.certificate = check_flag("certificate", certificate)
         if guard and (regularizer.center, regularizer.metric, regularizer.radius) != ("origin", "scalar", None):
             raise ValueError(
                 "guard=True needs center='origin', metric='scalar' and no radius: Algorithm 1's condition is for those"
@@ -90,8 +90,8 @@ class Ftrl(OnlineLearner):
             raise ValueError(
                 "guard=True takes no l1 and l2: Algorithm 1's condition is for a learner without penalties"
             )
-        self.guard = bool(guard)
-        self.average = bool(average)
+        self.guard = check_flag("guard", guard)
+        self.average = check_flag("average", average)
         if self.average:
             _check_average(regularizer, self.guard)
         self._full = regularizer.metric == "full"

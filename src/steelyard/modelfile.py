@@ -271,6 +271,7 @@ def _set_state(learner: OnlineLearner, parts: _Parts) -> None:
     if isinstance(learner, Mixture):
         _check_mixture(learner, state, stored.reshape(-1, record))
     else:
+        _check_table(learner, stored.reshape(-1, record), state.table[-record:])
         counts = state.sums[:, [layout.ROWS, layout.NEGATIVE, layout.GUARDED]]
         _require(((counts >= 0.0) & (counts < 2.0**63)).all(), "is damaged: a count is out of range")
         _require((state.clocks[:, layout.WEIGHT] >= 0.0).all(), "is damaged: a weight is negative")
@@ -279,6 +280,16 @@ def _set_state(learner: OnlineLearner, parts: _Parts) -> None:
         right = np.isfinite(factor).all() and (factor[diagonal_of(table.size // record - 1)] >= 0.0).all()
         _require(right, "is damaged: its matrix is none that a learner can have")
     learner.state = state
+
+
+def _check_table(learner: Any, records: NDArray[Any], last: NDArray[Any]) -> None:
+    """What learning divides by, in the records that are stored, and the intercept, which is the ``last`` of all."""
+    diagonal = learner.regularizer.metric == "diagonal"
+    if diagonal:
+        _require((records[:, 0] >= 0.0).all(), "is damaged: the scale of a column is out of range")
+    weights = last[1 : 1 + learner.n_outputs] if diagonal else last
+    right = learner.fit_intercept or not weights.any()
+    _require(right, "is damaged: it has an intercept, and its options say that it has none")
 
 
 def _fits(part: Any, array: NDArray[Any]) -> bool:

@@ -18,6 +18,7 @@ from steelyard.compiled.door import get_kernel
 from steelyard.data.block import Block, as_block, inspected
 from steelyard.data.checks import check_finite, check_rows, nonfinite_rows, refuse_rows, refuse_scale
 from steelyard.losses import Array, CustomLoss, Loss, get_loss
+from steelyard.regularizers import check_flag
 from steelyard.snapshot import Journal, Snapshot
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class OnlineLearner:
 
     def __init__(self, loss: str | Loss, *, fit_intercept: bool, n_outputs: int, one_vs_rest: bool) -> None:
         self.loss = get_loss(loss)
-        self.fit_intercept = bool(fit_intercept)
+        self.fit_intercept = check_flag("fit_intercept", fit_intercept)
         self.n_outputs = int(n_outputs)
         if not 1 <= self.n_outputs <= MOST_OUTPUTS:
             raise ValueError(f"n_outputs must be at least 1, and at most {MOST_OUTPUTS}, got {n_outputs}")

@@ -53,6 +53,13 @@ def _positive(name: str, value: Any) -> float:
     return float(value)
 
 
+def check_flag(name: str, value: Any) -> bool:
+    """A truth value. A text is none: Python takes every one for true, "False" too."""
+    if isinstance(value, str) or value not in (0, 1):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
 def _penalty(name: str, value: Any) -> float:
     if not isinstance(value, Real) or isinstance(value, bool) or not (value == 0.0 or 1e-30 <= float(value) <= 1e30):
         raise ValueError(f"{name} must be 0, or a number between 1e-30 and 1e30, got {value!r}")

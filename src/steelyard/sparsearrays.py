@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from steelyard.data.memory import lazy_zeros
 
 _CHUNK = 1 << 16  # records that are looked at in one go
+_FULL = 0.5  # of the pages of an array: from here on huge pages come as quickly
 _WORTH = 4096  # bytes that must be saved: less is not worth a second array
 
 
@@ -37,8 +39,12 @@ class SparseArray(NamedTuple):
 
     def whole(self, *, beside: int = 0) -> NDArray[Any]:
         """The array itself, in memory that costs nothing where it is zero; ``beside`` as ``lazy_zeros`` has it."""
-        table = lazy_zeros(self.size, self.records.dtype, beside=beside)
-        table.reshape(self.rows, -1)[self.places.astype(np.intp)] = self.records
+        places = self.places.astype(np.intp)
+        width = self.records.dtype.itemsize * self.records.shape[1]
+        touched = np.count_nonzero(np.diff(places * width // mmap.PAGESIZE, prepend=-1)) * mmap.PAGESIZE
+        huge = touched > _FULL * self.rows * width  # else most of the time went into zeros that nobody needs
+        table = lazy_zeros(self.size, self.records.dtype, beside=beside, huge=huge)
+        table.reshape(self.rows, -1)[places] = self.records
         return table
 
 

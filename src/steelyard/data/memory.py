@@ -23,10 +23,11 @@ _SPARED = 8  # but the eighth part of all memory is not too much for a table, an
 _HUGE = 1 << 21  # bytes of a huge page, which starts at a multiple of them
 
 
-def lazy_zeros(size: int, dtype: DTypeLike = np.float64, *, beside: int = 0) -> NDArray[Any]:
+def lazy_zeros(size: int, dtype: DTypeLike = np.float64, *, beside: int = 0, huge: bool = True) -> NDArray[Any]:
     """Zeros that start with a cache line. A page of a large array takes memory when something is written to it.
 
     ``beside`` is how many bytes a larger array has that belongs to the same features, and is as full as this one.
+    Without ``huge`` no huge pages are asked for: it is known that little of the array will be touched.
     More than the machine has is refused with a MemoryError that says how much it is.
     """
     kind = np.dtype(dtype)
@@ -39,7 +40,8 @@ def lazy_zeros(size: int, dtype: DTypeLike = np.float64, *, beside: int = 0) -> 
         block = np.zeros(count + 64, np.uint8)
         return block[-block.ctypes.data % 64 :][:count].view(kind)
     pages = mmap.mmap(-1, count + 2 * _HUGE, **_PRIVATE)
-    if hasattr(mmap, "MADV_HUGEPAGE") and max(count, beside) <= max(_FILLED, limit / _SPARED):  # fewer pages to look up
+    huge = huge and max(count, beside) <= max(_FILLED, limit / _SPARED)
+    if huge and hasattr(mmap, "MADV_HUGEPAGE"):  # fewer pages to look up
         with suppress(OSError):
             pages.madvise(mmap.MADV_HUGEPAGE)
     block = np.frombuffer(pages, np.uint8)

@@ -25,6 +25,7 @@ from steelyard.fitting import learn_passes, new_learner, pass_seeds
 from steelyard.losses import Array, Loss
 from steelyard.mixture import Mixture
 from steelyard.online import OnlineLearner, Progress
+from steelyard.regularizers import check_flag
 
 
 class OnlineEstimator(EventEstimator, Exports, BaseEstimator):  # type: ignore[misc]
@@ -85,6 +86,8 @@ class OnlineEstimator(EventEstimator, Exports, BaseEstimator):  # type: ignore[m
         self.average = average
 
     def _new_learner(self, n_outputs: int = 1) -> OnlineLearner:
+        for name in ("shuffle", "early_stopping", "average"):
+            check_flag(name, getattr(self, name))
         return new_learner(
             self.loss,
             self.eta0,

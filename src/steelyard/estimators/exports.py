@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -109,6 +110,8 @@ class Exports:
         from steelyard.export.describe import describe
 
         check_is_fitted(self)
+        if top is not None and (not isinstance(top, Integral) or isinstance(top, bool) or top < 0):
+            raise ValueError(f"top must be None, or a whole number of coefficients, got {top!r}")
         model: Any = self
         return json.dumps(describe(model.learner_, top, notes_of(model)), allow_nan=False)
 

@@ -16,7 +16,7 @@ from steelyard.estimators.curve import Curve
 from steelyard.estimators.regressor import OnlineRegressor
 from steelyard.export.notes import classes_of
 from steelyard.kernels import layout
-from steelyard.losses import CustomLoss, Loss
+from steelyard.losses import CustomLoss, Loss, get_loss
 from steelyard.mixture import Mixture
 from steelyard.online import OnlineLearner, Progress
 from steelyard.regularizers import default_schedule
@@ -160,8 +160,11 @@ def _as_it_was(kind: type[Any], learner: OnlineLearner, classes: Any, saved: dic
         if not all(isinstance(each, str) for each in names) or len(names) != width:
             raise ValueError("its names of features")
         model.feature_names_in_ = np.array(names, dtype=object)
-    if model.columns_ is None and learner.state is not None and width != learner.n_features:
+    expected = width if model.columns_ is None else 1 << model.columns_["bits"]
+    if learner.state is not None and expected != learner.n_features:
         raise ValueError("its number of features")
+    if get_loss(model.loss) != learner.loss:
+        raise ValueError("its loss")
     model.n_features_in_ = width
     for name in ("pass_losses", "validation_losses"):
         if saved[name] is not None:

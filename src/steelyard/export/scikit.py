@@ -23,8 +23,8 @@ def to_sklearn(model: LinearModel, *, clip: bool = True) -> Any:
 
         return _filled(LinearSVC(loss=loss), model, model.coef, model.intercept, model.classes)
     raise ValueError(
-        f"scikit-learn has no linear classifier for the {loss} loss: to_sklearn() is for logistic, hinge and "
-        "squared_hinge. to_onnx() and to_json() take every loss"
+        f"to_sklearn() makes no classifier of the {loss} loss: it is for logistic, hinge and squared_hinge. to_onnx() "
+        "and to_json() take every loss"
     )
 
 
