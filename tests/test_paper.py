@@ -579,7 +579,7 @@ def test_a_refused_run_leaves_no_folder(tmp_path, capsys):
     one_label = libsvm_file(tmp_path / "same", (3, 3))
     good = libsvm_file(tmp_path / "good")
     for names, message in [
-        (["nothing"], "unknown data set 'nothing'"),
+        (["nothing"], "unknown data set 'nothing', and no file of that name is here"),
         (["iris_petal", "nothing"], "unknown data set 'nothing'"),
         ([str(tmp_path / "absent")], "there is no such file"),
         ([str(tmp_path)], "is a folder: name a file in it"),

@@ -81,6 +81,10 @@ def load(name: str, data: str | os.PathLike[str] | None = None) -> tuple[str, An
         task, X, y = _load_file(name)
     elif os.path.basename(name) != name:
         raise FileNotFoundError(f"{name}: there is no such file")
+    elif name not in datasets.EMBEDDED and name not in datasets.SETS:
+        raise ValueError(
+            f"unknown data set {name!r}, and no file of that name is here; `steelyard data list` shows the sets"
+        )
     else:
         task, X, y = datasets.load(name, data)
     _check(name, X, y)
