@@ -11,6 +11,7 @@ Where all columns are numbers they stay as they are, dense and in order. As soon
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -243,7 +244,8 @@ class Columns:
     def text_cells(self, slot: int, texts: Sequence[str], codes: NDArray[Any]) -> Cells:
         """A column of text: ``codes`` are places among ``texts``, -1 where there is none. An empty text is none."""
         name = list(self.kinds)[slot]
-        names = [f"{name}={text}" if text else "" for text in texts]
+        prefix = f"{name}="
+        names = [prefix + text if text else "" for text in texts]
         try:
             hashes = np.append(hash_names(names), np.uint32(0))
         except UnicodeEncodeError as error:
@@ -251,7 +253,7 @@ class Columns:
             rows = np.flatnonzero(codes == bad)
             told = f"{texts[bad]!r} is no text: it has half of a character"
             raise CellError(int(rows[0]), name, told, rows) from None
-        there = np.append(np.array([text != "" for text in texts], np.bool_), False)[codes]
+        there = np.array([*map(bool, texts), False])[codes]
         return Cells(hashes[codes], 1.0, None if there.all() else there, (hashes[:-1], names))
 
     def object_cells(self, slot: int, values: Sequence[Any]) -> Cells:
@@ -259,13 +261,16 @@ class Columns:
         name, kind = list(self.kinds.items())[slot]
         there = np.array([value is not None for value in values], np.bool_)
         if kind == NUMBER:
-            numbers = np.zeros(len(values))
-            for row, value in enumerate(values):
-                if value is not None:
-                    numbers[row] = as_number(value, row, name)
+            numbers = _plain_numbers(values)
+            if numbers is None:
+                each = ((row, value) for row, value in enumerate(values))
+                numbers = np.array([0.0 if value is None else as_number(value, row, name) for row, value in each])
             return self.number_cells(slot, numbers, None if there.all() else there)
         place: dict[str, int] = {}
-        codes = [-1 if v is None else place.setdefault(as_text(v), len(place)) for v in values]
+        if set(map(type, values)) == {str}:
+            codes = [place.setdefault(v, len(place)) for v in values]
+        else:
+            codes = [-1 if v is None else place.setdefault(as_text(v), len(place)) for v in values]
         return self.text_cells(slot, list(place), np.array(codes, np.intp))
 
     def rows(self, cells: Sequence[Cells], count: int, settler: Settler) -> Rows:
@@ -293,6 +298,19 @@ class Columns:
     def settled(self, found: Settled, missing: int) -> Rows:
         """Hashed rows."""
         return Rows(found.indptr.view(np.uint64), found.indices, found.values, missing)
+
+
+def _plain_numbers(values: Sequence[Any]) -> Array | None:
+    """Python's numbers, 0 for None, if nothing has to be looked at one by one."""
+    kinds = set(map(type, values))
+    if not kinds <= {float, int, type(None)}:
+        return None
+    with suppress(OverflowError):
+        numbers = np.array([0.0 if value is None else value for value in values] if type(None) in kinds else values)
+        found = numbers.astype(np.float64)
+        if int not in kinds or not (np.abs(found) >= MOST_NUMBER).any():
+            return found
+    return None
 
 
 def as_number(value: Any, row: int, column: str) -> float:

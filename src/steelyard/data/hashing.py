@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from contextlib import suppress
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,13 +36,23 @@ def hash_names(names: Iterable[str | bytes], seed: int | NDArray[np.uint32] = 0)
     >>> hash_names(["age", "job=clerk"])
     array([ 717653329, 3570694911], dtype=uint32)
     """
-    each = [name if isinstance(name, bytes) else name.encode("utf-8", "surrogateescape") for name in names]
-    ends = np.zeros(len(each) + 1, np.int64)
-    np.cumsum([len(name) for name in each], out=ends[1:])
-    hashes = np.empty(len(each), np.uint32)
+    text, sizes = _joined(list(names))
+    ends = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=ends[1:])
+    hashes = np.empty(len(sizes), np.uint32)
     seeds = np.ascontiguousarray(np.broadcast_to(np.asarray(seed, np.uint32), hashes.shape))
-    get_kernel("hash_names")(np.frombuffer(b"".join(each), np.uint8), ends, seeds, hashes)
+    get_kernel("hash_names")(np.frombuffer(text, np.uint8), ends, seeds, hashes)
     return hashes
+
+
+def _joined(names: list[str | bytes]) -> tuple[bytes, list[int]]:
+    """All the bytes of some names, and how many each has."""
+    with suppress(TypeError):  # not all of them are text
+        text = "".join(cast("list[str]", names))
+        if text.isascii():  # as most are: then characters are bytes
+            return text.encode(), list(map(len, names))
+    each = [name if isinstance(name, bytes) else name.encode("utf-8", "surrogateescape") for name in names]
+    return b"".join(each), list(map(len, each))
 
 
 class Meetings(NamedTuple):

@@ -24,6 +24,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+_NESTED = {dict, list}
 _decoder = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_once)
 
 
@@ -131,7 +132,7 @@ def _objects(content: bytes, wrong: list[Mistake] | None = None) -> Any:
 
 def _object(content: bytes, line: bytes, at: int) -> Any:
     try:
-        found = _decoder.decode(line.decode("utf-8-sig"))
+        found = _decoder.decode(line.decode("utf-8-sig" if line.startswith(b"\xef") else "utf-8"))
     except RecursionError:
         raise Mistake(content, at, "objects are too deep in one another") from None
     except json.JSONDecodeError as error:
@@ -146,6 +147,8 @@ def _object(content: bytes, line: bytes, at: int) -> Any:
 
 
 def _flat(row: dict[str, Any], content: bytes, at: int, before: str = "") -> dict[str, Any]:
+    if before == "" and _NESTED.isdisjoint(map(type, row.values())):  # as most are
+        return row
     found: dict[str, Any] = {}
     for key, value in row.items():
         name = before + key
