@@ -21,7 +21,8 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
-    "commands",  # this one and the next three: _ext
+    "blocks",  # this one and the next four: _ext
+    "commands",
     "mathml",
     "pictures",
     "paper_results",

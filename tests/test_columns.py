@@ -13,7 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.utils import murmurhash3_32
 
+import steelyard
 from steelyard import OnlineClassifier
+from steelyard.cli import main
 from steelyard.data.opening import open as open_data
 from steelyard.learner import Learner
 from steelyard.streaming import Run
@@ -114,6 +116,56 @@ def test_a_frame_and_its_files_give_the_same_model(tmp_path, shuffle):
         assert np.array_equal(job.finish().coef_, model.coef_[0]), path
 
 
+@pytest.mark.parametrize("text", [True, False])
+@pytest.mark.parametrize("way", ["csv", "parquet", "events", "file of the shell"])
+def test_models_of_files_and_of_events_take_frames(tmp_path, way, text):
+    """And files, once more after they were saved: what each cell means is known."""
+    frame = a_frame(60)
+    frame = frame if text else frame[["age", "k", "y"]].fillna(0.0)
+    X, y = frame.drop(columns="y"), frame["y"]
+    files, cut = write(frame, tmp_path), ["a", "b"] * 30
+    events = [{k: v for k, v in row.items() if v == v} for row in X.to_dict("records")]
+    model = OnlineClassifier(eta0=0.5, shuffle=False, bits=None if text or way != "events" else 18)
+    if way == "events":
+        for x, label in zip(events, y, strict=True):
+            model.learn_one(x, label, classes=["no", "yes"] if x is events[0] else None)
+    elif way == "file of the shell":
+        main(["learn", str(files["csv"]), "--label", "y", "--eta0", "0.5", "--no-shuffle", "--model", f"{tmp_path}/m"])
+    else:
+        model.fit_stream(open_data(files[way], label="y"))
+    if way != "file of the shell":
+        model.save(tmp_path / "m")
+    hashed = text or way == "events"
+    told = OnlineClassifier(eta0=0.5, shuffle=False, bits=18 if hashed else None).fit(X, y)
+    expected = told.decision_function(X)
+    again = told.partial_fit(X[:9], y[:9]).coef_
+    for each in [steelyard.load(tmp_path / "m"), *([model] if way != "file of the shell" else [])]:
+        for rows in (X, X[X.columns[::-1]], pl.from_pandas(X)):
+            assert np.array_equal(each.decision_function(rows), expected)
+        for path in files.values():
+            source = open_data(path, schema=each.schema_, label="y", optional_label=True)
+            assert np.array_equal(np.concatenate([each.decision_function(rows) for rows, _, _ in source]), expected)
+        if hashed:
+            assert [each.predict_one(x) for x in events] == each.predict(X).tolist()
+        assert np.array_equal(each.partial_fit(X[:9], y[:9]).coef_, again)
+        if way != "events":
+            with pytest.raises(ValueError, match="'z' was not there before"):
+                each.predict(X.assign(z=cut))
+            with pytest.raises(ValueError, match="no column 'age'"):
+                each.predict(X.drop(columns="age"))
+        assert not hasattr(each.fit(np.eye(4), ["no", "yes"] * 2), "schema_")
+
+
+def test_interactions_are_those_of_the_files(tmp_path):
+    frame = a_frame(60)
+    path = write(frame, tmp_path)["csv"]
+    model = OnlineClassifier().fit_stream(open_data(path, label="y", weight="w", interactions="age*job"))
+    expected = np.concatenate([model.decision_function(X) for X, _, _ in open_data(path, schema=model.schema_)])
+    assert np.array_equal(model.decision_function(frame), expected)
+    with pytest.raises(ValueError, match=r"interactions .* events do not have"):
+        model.learn_one({"age": 1.0}, "no")
+
+
 def test_columns_are_known_by_name(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("a,b,y\n1,x,0\n2,z,1\n")
@@ -159,6 +211,8 @@ def test_csv_that_is_wrong_is_refused_by_line_or_skipped(tmp_path, line, told):
 
 def test_frames_are_refused_where_their_columns_differ():
     frame = a_frame(50)
+    with pytest.raises(ValueError, match="two columns are called 'age'"):
+        OnlineClassifier().fit(frame[["age", "age"]], frame["y"])
     model = OnlineClassifier().fit(frame[["age", "job"]], frame["y"])
     with pytest.raises(ValueError, match="feature names"):
         model.predict(frame[["job", "age"]])

@@ -13,6 +13,7 @@ import time
 from contextlib import suppress
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import steelyard
@@ -121,6 +122,89 @@ def test_a_cache_gives_the_same_model(tmp_path, vw_file, eta0):
     one, other = (steelyard.Learner.load(tmp_path / name) for name in "ab")
     same_state(one, other)
     assert one.notes == other.notes
+
+
+TABLE = "n,t,y\n" + "".join(f"{i / 7:.3f},{'abc'[i % 3]},{i % 2}\n" for i in range(40))
+TEXTS = {  # name: text, options of the reader
+    "x.vw": (vw_text(60), ["-q", "AB", "--bits", 9, "--hash-all"]),
+    "x.libsvm": (libsvm_text(60), []),
+    "z.libsvm": (libsvm_text(60).replace(" 1:", " 0:"), ["--bits", 4]),
+    "x.csv": (TABLE, ["--label", "y"]),
+    "d.csv": (TABLE, ["--label", "y", "--drop", "t"]),
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_models_take_a_text_and_its_cache_alike(tmp_path, capsys, name):
+    text, options = TEXTS[name]
+    files = [tmp_path / name, tmp_path / "cache.arrow"]
+    files[0].write_text(text)
+    shell("convert", files[0], *options, "--output", files[1])
+    told = set()
+    for file, more in zip(files, (options, []), strict=True):
+        shell("learn", file, *more, "--model", tmp_path / "m", "--quiet")
+        capsys.readouterr()
+        for other in files:
+            shell("predict", tmp_path / "m", other, "--scores")
+            shell("evaluate", tmp_path / "m", other)
+            told.add(capsys.readouterr().out)
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "told"),
+    [
+        ("x.vw", ["-q", "AB", "--bits", 9], "with hash_all False, .*learned with True: say --hash-all"),
+        ("x.vw", ["-q", "AC", "--bits", 9, "--hash-all"], r"interactions \['AC'\], .*learned with \['AB'\]"),
+        ("x.vw", ["-q", "AB", "--hash-all"], "bits 18, .* with 9"),
+        ("x.libsvm", [], "made of libsvm, but the model was learned from vw"),
+        ("x.csv", ["--label", "y"], "made of csv, but the model was learned from vw"),
+    ],
+)
+def test_a_cache_of_other_features_is_refused(tmp_path, capsys, name, options, told):
+    text, learned = TEXTS["x.vw"]
+    (tmp_path / "x.vw").write_text(text)
+    shell("learn", tmp_path / "x.vw", *learned, "--model", tmp_path / "m", "--quiet")
+    (tmp_path / name).write_text(TEXTS[name][0])
+    shell("convert", tmp_path / name, *options, "--output", tmp_path / "cache.arrow")
+    shell("predict", tmp_path / "m", tmp_path / "cache.arrow", status=1)
+    assert re.search(told, capsys.readouterr().err)
+    if name != "x.vw":
+        shell("predict", tmp_path / "m", tmp_path / name, status=1)
+        assert "have other names" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("x.vw", "1 1 |a x\n1 -1 |a y\n", "x.vw, line 2 has the weight -1"),
+        ("x.vw", "1 1 |a x\n1 nan |a y\n", "x.vw, line 2 has the weight nan"),
+        ("x.vw", "1 |a x\n1 |a y:nan\n", "x.vw, line 2, feature a^y has the value nan"),
+        ("x.libsvm", "1 1:1\nnan 1:1\n", "x.libsvm, line 2 has the label nan: it is not finite"),
+    ],
+)
+def test_a_cache_has_no_row_that_cannot_be_learned(tmp_path, capsys, name, text, told):
+    (tmp_path / name).write_text(text)
+    shell("convert", tmp_path / name, "--output", tmp_path / "x.arrow", status=1)
+    assert told in capsys.readouterr().err
+    shell("convert", tmp_path / name, "--output", tmp_path / "x.arrow", "--on-error", "skip")
+    out, err = capsys.readouterr()
+    assert out.startswith("1 rows")
+    assert told in err
+
+
+def test_a_file_that_is_no_cache_is_not_written_over(tmp_path, capsys, vw_file):
+    table, cache = tmp_path / "table.arrow", tmp_path / "cache.arrow"
+    pd.DataFrame({"a": [1.0, 2.0], "y": [0, 1]}).to_feather(table)
+    before = table.read_bytes()
+    shell("convert", vw_file, "--output", table, status=2)
+    assert "is not what this command writes: it would be lost" in capsys.readouterr().err
+    assert table.read_bytes() == before
+    for _ in range(2):
+        shell("convert", table, "--label", "y", "--output", cache)
+    capsys.readouterr()
+    shell("convert", tmp_path / "c*.arrow", "--output", cache, status=2)
+    assert "is among the files that are read" in capsys.readouterr().err
 
 
 def test_a_cache_of_dense_rows_and_of_text_labels(tmp_path):

@@ -23,6 +23,7 @@ import steelyard
 from steelyard import CustomLoss, Learner, Mixture, OnlineClassifier, OnlineRegressor, cli
 from steelyard.estimators.curve import Curve
 from steelyard.estimators.stopping import hold_out
+from steelyard.export.vw import readable_model
 from steelyard.losses import Hellinger, Huber, Quantile
 
 CLASSIFYING = ["logistic", "hinge", "squared_hinge", "exponential", "logarithmic", Hellinger(eps=1e-3), "squared"]
@@ -37,6 +38,7 @@ LABELS = {
     "object": np.array(["no", "yes"], dtype=object),
     "three": np.array(["a", "b", "c"]),
     "three numbers": np.array([1, 2, 5]),
+    "large": np.array([3, 2**63 + 1], np.uint64),
 }
 
 
@@ -381,15 +383,32 @@ def test_ways_out_that_there_are_not(tmp_path):
         with pytest.raises(ValueError, match=f"no linear classifier for the {loss} loss"):
             classifier(loss)[0].to_sklearn()
     frame = pd.DataFrame({"job": ["clerk", "nurse"] * 4})
-    model = OnlineClassifier().fit(frame, [0, 1] * 4)
-    for way in (model.to_sklearn, model.to_onnx):
-        with pytest.raises(ValueError, match="hashed before the model sees them, and no other library does that"):
-            way()
+    (tmp_path / "d.vw").write_text("1 | a b\n-1 | c\n")
+    events = OnlineClassifier(bits=6).learn_one({"a": 1.0}, "yes").learn_one({"b": 1.0}, "no")
+    events.save(tmp_path / "m")
+    for model in (
+        OnlineClassifier().fit(frame, [0, 1] * 4),
+        OnlineClassifier().fit_stream(tmp_path / "d.vw"),
+        OnlineClassifier(bits=6).learn_one({"a": 1.0}, "yes"),
+        events,
+        steelyard.load(tmp_path / "m"),
+    ):
+        for way in (model.to_sklearn, model.to_onnx):
+            with pytest.raises(ValueError, match="hashed before the model sees them, and no other library does that"):
+                way()
+    assert steelyard.load(tmp_path / "m").predict_one({"a": 1.0}) == "yes"
+    assert cli.main(["predict", str(tmp_path / "m"), str(tmp_path / "d.vw")]) != 0
     with pytest.raises(ValueError, match="not fitted"):
         OnlineClassifier().to_onnx()
-    events = OnlineClassifier(bits=6).learn_one({"a": 1.0}, "yes")
-    with pytest.raises(ValueError, match="one class only"):
-        events.to_sklearn()
+
+
+def test_columns_of_a_file_keep_their_names(tmp_path):
+    (tmp_path / "d.csv").write_text("age,height,y\n1,2,0\n5,1,1\n3,3,1\n")
+    model = OnlineClassifier().fit_stream(steelyard.open(tmp_path / "d.csv", label="y"))
+    model.save(tmp_path / "m")
+    for each in (model, steelyard.load(tmp_path / "m")):
+        assert each.to_sklearn().feature_names_in_.tolist() == ["age", "height"]
+        assert json.loads(each.to_onnx().metadata_props[0].value) == ["age", "height"]
 
 
 # ---------------------------------------------------------------------------------------------------------------- ONNX
@@ -417,7 +436,7 @@ def test_onnx_has_the_classes_with_their_kind(labels):
     model, X, _ = classifier(labels=labels)
     label = run_onnx(model, X)["label"]
     np.testing.assert_array_equal(label, model.predict(X))
-    wanted = {"i": np.int64, "b": np.bool_, "f": np.float64}.get(model.classes_.dtype.kind, object)
+    wanted = {"i": np.int64, "u": np.uint64, "b": np.bool_, "f": np.float64}.get(model.classes_.dtype.kind, object)
     assert label.dtype == wanted
 
 
@@ -508,6 +527,12 @@ def test_readable_text_is_as_vowpal_wabbits(tmp_path, capsys):
     for index, value in values.items():
         expected = model.intercept_[0] if index == 116060 else model.coef_[0, index]
         assert value == pytest.approx(expected, rel=1e-8)
+    few = Learner("squared")
+    few.learn(np.eye(14), np.arange(14.0) + 1.0)  # Vowpal Wabbit's constant would be that of feature 12
+    lines = dict(line.split(":") for line in [*readable_model(few)][10:])
+    assert [*map(int, lines)] == [*range(15)]
+    assert float(lines["12"]) == pytest.approx(few.coef_[12])
+    assert float(lines["14"]) == pytest.approx(few.intercept_)
     classifier(labels="three")[0].save(tmp_path / "n")
     assert cli.main(["inspect", str(tmp_path / "n"), "--vw"]) == 1
     assert "for two classes or a regression" in capsys.readouterr().err
@@ -559,6 +584,14 @@ def test_tol_none_makes_all_passes_and_keeps_the_best():
     assert model.validation_losses_[-1] > min(model.validation_losses_)
 
 
+@pytest.mark.filterwarnings("ignore:the losses grew past what a float can hold:RuntimeWarning")
+def test_a_learner_that_diverges_is_stopped():
+    X, y = noisy()
+    options = {"update": "linearized", "schedule": "constant", "metric": "scalar", "early_stopping": True, "passes": 9}
+    model = OnlineRegressor(eta0=100.0, random_state=0, n_iter_no_change=2, **options).fit(X, y)
+    assert model.validation_losses_ == [math.inf, math.inf]
+
+
 @pytest.mark.parametrize("kind", [OnlineClassifier, OnlineRegressor])
 def test_held_out_rows_respect_weights_and_copies(kind):
     X, y = noisy()
@@ -602,13 +635,20 @@ def test_what_is_held_out():
 def test_wrong_parameters_of_early_stopping(options, message, tmp_path):
     X, y = noisy(50)
     with pytest.raises(ValueError, match=message):
-        OnlineClassifier(early_stopping=True, **options).fit(X, y)
+        OnlineClassifier(early_stopping=True, passes=2, **options).fit(X, y)
     OnlineClassifier(**options).fit(X, y)  # not used
     with pytest.raises(ValueError, match="leaves no row to hold out"):
-        OnlineRegressor(early_stopping=True).fit(np.ones((5, 2)), np.ones(5))
+        OnlineRegressor(early_stopping=True, passes=2).fit(np.ones((5, 2)), np.ones(5))
     (tmp_path / "d").write_text("1 1:1\n0 1:2\n")
     with pytest.raises(ValueError, match="early_stopping=True is for fit: a stream has no rows to hold out"):
         OnlineClassifier(early_stopping=True).fit_stream(tmp_path / "d")
+    for kind in (OnlineClassifier, OnlineRegressor):
+        with pytest.warns(UserWarning, match="passes=1 stops nothing: rows are held out, and not learned"):
+            model = kind(early_stopping=True).fit(X, y)
+        with pytest.raises(ValueError, match=r"partial_fit has no rows to hold out\. Set it to False"):
+            model.partial_fit(X, y)
+        with pytest.raises(ValueError, match="learn_one has no rows to hold out"):
+            kind(early_stopping=True).learn_one({"a": 1.0}, 1)
 
 
 # --------------------------------------------------------------------------------------------------------- loss curves

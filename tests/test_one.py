@@ -139,7 +139,9 @@ def test_long_events_find_room():
 
 
 @pytest.mark.parametrize("make", [lambda: Learner(eta0=0.5), Mixture, lambda: Mixture("squared")])
-@pytest.mark.parametrize("bad", [{"a": math.nan}, {"b": 1.0, "a": -math.inf}, {"a": 1e200, "b": 1.0}, {"a": [1]}])
+@pytest.mark.parametrize(
+    "bad", [{"a": math.nan}, {"b": 1.0, "a": -math.inf}, {"a": 1e200, "b": 1.0}, {"a": [1]}, {"a": 10**5000}]
+)
 def test_what_cannot_be_learned_is_named_and_leaves_no_trace(make, bad):
     events, y, _ = some_events(40)
     one = EventLearner(make(), BITS)
@@ -152,9 +154,15 @@ def test_what_cannot_be_learned_is_named_and_leaves_no_trace(make, bad):
             one.learn(x, label)
     with pytest.raises(ValueError, match="feature 'a'"):
         one.predict({**events[0], **bad})
-    for w in (-1.0, math.nan, math.inf):
+    for w in (-1.0, math.nan, math.inf, None, "x", 10**400):
         with pytest.raises(ValueError, match="w is"):
             one.learn(events[0], 1.0, w)
+        for weights in (None, {1: 2.0}):
+            with pytest.raises(ValueError, match="w is"):
+                OnlineClassifier(class_weight=weights).learn_one(events[0], 1, w)
+    for x in ([1.0], None, "abc", 5):
+        with pytest.raises(TypeError, match=f"dict of names and values, not {type(x).__name__}"):
+            one.learn(x, 1.0)
 
 
 @pytest.mark.parametrize("make", [lambda: Learner(eta0=0.5), Mixture])
@@ -228,7 +236,7 @@ def test_classes_come_one_at_a_time():
     assert set(model.predict_proba_one({"a": -1.0})) == {"ham", "spam"}
     with pytest.raises(ValueError, match="name them all in the first call"):
         model.learn_one({"a": 1.0}, "eggs")
-    for label in (None, math.nan, 0.5, [1]):
+    for label in (None, math.nan, math.inf, 0.5, [1], 10**400, 10**5000):
         with pytest.raises(ValueError, match="label of a class"):
             model.learn_one({"a": 1.0}, label)
     assert OnlineClassifier().learn_one({"a": 1.0}, 1).learn_one({"a": 2.0}, 0).classes_.tolist() == [0, 1]
@@ -260,7 +268,7 @@ def test_the_regressor_learns_as_partial_fit_does(loss):
     blocks.partial_fit(rows_of(events), y, weight)
     assert same(model.learner_.state, blocks.learner_.state)
     np.testing.assert_allclose([model.predict_one(x) for x in events], blocks.predict(rows_of(events)), rtol=1e-10)
-    for bad in (math.nan, math.inf, "three"):
+    for bad in (math.nan, math.inf, "three", None, [1.0], 10**400):
         with pytest.raises(ValueError, match="y is"):
             model.learn_one(events[0], bad)
 

@@ -410,15 +410,16 @@ def test_embedded_figures_follow_the_theme_and_files_do_not(page):
 
 
 def test_notes_of_a_panel_do_not_overlap():
-    """Three updates leave the axis: each note has a line of its own, above the axis and below the title."""
-    losses = np.array([[1.0, 0.5, 9e3], [1.0, 0.4, np.inf], [1.0, 0.5, 0.6], [1.0, 0.5, 7e7]])[:, :, None]
+    """All updates leave the axis: each note has a line of its own between axis and title, and the title is in view."""
+    losses = np.array([[1.0, 0.5, 9e3], [1.0, 0.4, np.inf], [1.0, 0.5, 9e9], [1.0, 0.5, 7e7]])[:, :, None]
     result = SweepResult(losses, tuple(UPDATES), np.array([0.1, 1.0, 10.0]), "squared", "gap", 0)
     figure = plots.panel(plots.draw_sweep, "name", result, 0.5)
     figure.canvas.draw()
     ax = figure.axes[0]
     boxes = [text.get_window_extent() for text in (*ax.texts, ax.title)]
-    assert len(boxes) >= 2
+    assert len(boxes) == 5
     for i, one in enumerate(boxes):
+        assert one.y1 <= figure.bbox.y1
         assert one.y0 >= ax.get_window_extent().y1
         assert not any(one.overlaps(other) for other in boxes[:i])
 

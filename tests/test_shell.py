@@ -12,6 +12,7 @@ import sys
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from sklearn import metrics
 
@@ -58,7 +59,8 @@ WRONG = [  # name, content, options, what is told
     ("x.libsvm", "1 1:1\n-1 99999999999:1\n", "", "largest index, in line 2, a mistake.*--bits"),
     ("x.libsvm", "1 1:1\nnan 1:2\n", "", "line 2 has the label nan"),
     ("x.libsvm", GOOD + "2 1:1\n", "--classes -1,1", "line 101 has the label 2: .*none of the classes"),
-    ("x.libsvm", b"\xef\xbb\xbf" + GOOD.encode(), "", "byte order mark"),
+    ("x.libsvm", b"\xef\xbb\xbf1 x\n" + GOOD.encode(), "", "line 1, column 3: .*got 'x'"),
+    ("x.libsvm", b"\xef\xbb\xbf1 1:nan\n" + GOOD.encode(), "", "line 1, column 3, index 1 has the value nan"),
     ("x.libsvm", b"\x01\xfe\x93,\x07;\n", "", "line 1, column 1.*this looks like a binary file"),
     ("x.libsvm", "1 " + " ".join(f"{i}:1" for i in range(1, 99_999)) + " x\n", "", r"line 1, column \d{6}: .*got 'x'"),
     ("x.libsvm", GOOD, "--label y", "read as libsvm, where --label .* means nothing"),
@@ -66,7 +68,10 @@ WRONG = [  # name, content, options, what is told
     ("x.libsvm.gz", gzip.compress(GOOD.encode() * 9, mtime=0)[:60], "", "damaged or cut off"),
     ("x.libsvm.xz", lzma.compress(GOOD.encode() * 9)[:60], "", "damaged or cut off"),
     ("x.vw", "1 1 |a x\n-1 -2 |a y\n", "", "line 2 has the weight -2"),
-    ("x.vw", "1 1 0.5 |a x\n", "", "initial prediction.*--ignore-base"),
+    ("x.vw", "1 1 |a x\n1  1 0.5 |a x\n", "", "line 2, column 6: .*initial prediction.*--ignore-base.*got '0.5'"),
+    ("x.csv", "a,y\n1,x\n2,z\n", "--label y --task regression", "labels that are text, 'x' for example"),
+    ("x.csv", "a,y\n1,1\n2,0\n", "--label y --classes u,v", r"so classes must be, too, got \['u', 'v'\]"),
+    ("x.csv", "a,y\n1,1.5\n2,0\n3,2\n", "--label y --task classification", "3 .*1.5 .*looks like a regression.*--task"),
     ("x.vw", "1 |a x\n-1 |a x:y\n", "", "line 2, column 9: the feature's value is not a number, got 'y'"),
     ("x.parquet", b"PAR1 nothing", "--label y", "x.parquet: it cannot be read as Parquet or Arrow"),
     ("x.arrow", b"nothing that is known", "--label y", "x.arrow: it cannot be read as Parquet or Arrow"),
@@ -78,7 +83,8 @@ WRONG = [  # name, content, options, what is told
 def test_wrong_input_is_named(tmp_path, capsys, name, content, options, told, shuffle):
     path = tmp_path / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    status = 2 if "means nothing" in told else 1  # the options are wrong, and not the data
+    wrong_options = "means nothing" in told or "--classes u" in options or "--task regression" in options
+    status = 2 if wrong_options else 1
     shell("learn", path, *options.split(), *shuffle, "--model", tmp_path / "m", status=status)
     out, message = capsys.readouterr()
     assert not out
@@ -108,7 +114,7 @@ def test_places_that_are_not_there(tmp_path, capsys):
 
 WRONG_OPTIONS = [  # for the file x with labels -1 and 1, what is told
     ("learn x --classes 1", "at least two classes, got ['1']"),
-    ("learn x --classes yes,no", "the labels are numbers, so classes must be, too"),
+    ("learn x --classes yes,no", "labels that are numbers, so classes must be, too"),
     ("learn x --seed 4294967296", "--seed must be less than"),
     ("learn x --bits 99", "^steelyard: --bits must be a whole number"),
     ("learn x -q a", "^steelyard: --interactions: an interaction is two"),
@@ -221,6 +227,40 @@ def test_output_that_nobody_takes(options_folder, words, place):
         assert done.stderr.startswith("steelyard: standard output is closed")
 
 
+def test_a_stream_has_one_format_and_files_may_begin_with_a_mark(tmp_path, capsys):
+    (tmp_path / "x.libsvm").write_text(GOOD)
+    (tmp_path / "y.vw").write_bytes(b"\xef\xbb\xbf" + GOOD.replace(" 1:", " | 1:").encode())
+    (tmp_path / "rows").write_bytes(b"\xef\xbb\xbf" + GOOD.encode())
+    shell("learn", tmp_path / "x.libsvm", tmp_path / "y.vw", tmp_path / "rows", status=1)
+    told = capsys.readouterr().err
+    assert re.search("several formats.*x.libsvm is libsvm, .*y.vw is vw, .*rows is of no known format.*--format", told)
+    for name in ("parquet", "arrow"):
+        shell("learn", "-", "--format", name, "--label", "y", status=1)
+        assert "keep what comes in a file" in capsys.readouterr().err
+    (tmp_path / "x.vw").write_text(GOOD.replace(" 1:", " | 1:"))
+    for one, other in (("x.libsvm", "rows"), ("x.vw", "y.vw")):
+        shell("learn", tmp_path / one, "--json")
+        found = capsys.readouterr().out
+        shell("learn", tmp_path / other, "--json")
+        assert capsys.readouterr().out == found
+
+
+@pytest.mark.parametrize(
+    "words",
+    [{"interactions": 5}, {"interactions": [5]}, {"interactions": b"ab"}, {"drop": 5}, {"text": 5}, {"path": 5}],
+)
+def test_words_are_words(words):
+    with pytest.raises(ValueError, match=r"(interactions|columns|path) .* got .*(5|b'ab')"):
+        steelyard.open(**{"path": "x.csv", "label": "y", **words})
+
+
+def test_truth_values_are_numbers_among_classes_too(tmp_path):
+    (tmp_path / "x.csv").write_text("a,y\n1,True\n2,False\n")
+    source = steelyard.open(tmp_path / "x.csv", label="y")
+    for classes in ([True, False], ["False", "True"], [0, 1]):
+        assert steelyard.OnlineClassifier().fit_stream(source, classes=classes).classes_.tolist() == [0.0, 1.0]
+
+
 def test_weights_in_a_file_are_those_of_a_column(tmp_path):
     draw = np.random.default_rng(0)
     frame = pd.DataFrame({"x": draw.normal(size=99).round(3), "y": draw.integers(0, 2, 99), "w": draw.random(99)})
@@ -280,16 +320,61 @@ def test_evaluate_has_scikit_learns_figures(tmp_path, capsys, task):
     assert found["calibration_error"] == pytest.approx(gaps / w.sum())
 
 
-def test_rows_that_predict_leaves_out_are_told_of(tmp_path, capsys):
-    (tmp_path / "x.vw").write_text("1 |a x\n-1 |a y\n" * 9)
-    shell("learn", tmp_path / "x.vw", "--model", tmp_path / "m", "--quiet")
-    (tmp_path / "y.vw").write_text("|a x\n|a y:nan\n|a y:z\n|a y\n")
-    shell("predict", tmp_path / "m", tmp_path / "y.vw", "--on-error", "skip", "--quiet")
+WITH_MISTAKES = {  # the rows 1, 3, 4 and 6 of seven are wrong
+    "x.vw": (
+        "1 |a q:z\n-1 |a y\n1 |a x:nan\n1 |a x:z\n1 |a x\n-1 -3 |a y\n-1 |a y\n",
+        "line 1, column 8.*line 4.*line 3, feature a\\^x has the value nan",
+    ),
+    "x.libsvm": (
+        "1 x\n-1 2:1\n1 1:nan\n1 :\n1 1:1\n-1 1:1e300\n-1 2:1\n",
+        "line 1, column 3.*line 4.*line 3, column 3, index 1 has the value nan",
+    ),
+    "x.csv": (
+        'a,b,y\n1,"2"3,1\n0,1,0\nnan,1,1\n1,1\n1,0,1\n0,inf,0\n0,1,0\n',
+        "line 2, column 6.*line 4, column 1.*line 5",
+    ),
+    "x.jsonl": (
+        '{"a":\n{"a":0,"b":1,"y":0}\n{"a":NaN,"y":1}\n[1]\n{"a":1,"y":1}\n{"a":0,"b":"x","y":0}\n'.replace('"x"', "[]")
+        + '{"a":0,"b":1,"y":0}\n',
+        "line 1, column 6.*line 3.*line 4",
+    ),
+    "x.parquet": (
+        {"a": [np.nan, 0.0, np.inf, np.nan, 1.0, np.nan, 0.0], "b": [1.0] * 7, "y": [1, 0, 1, 1, 1, 0, 0]},
+        "row 1, column 'a': NaN.*row 4.*row 6",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WITH_MISTAKES)
+def test_rows_that_are_left_out_are_counted_shown_and_have_their_line(tmp_path, capsys, name):
+    text, told = WITH_MISTAKES[name]
+    path, label = tmp_path / name, [] if name in ("x.vw", "x.libsvm") else ["--label", "y"]
+    if isinstance(text, str):
+        path.write_text(text)
+    else:
+        pl.DataFrame(text).write_parquet(path)
+    for shuffle in ([], ["--no-shuffle", "--passes", 2]):
+        shell("learn", path, *label, *shuffle, "--on-error", "skip", "--model", tmp_path / "m", "--json")
+        found = json.loads(capsys.readouterr().out)
+        assert (found["examples"], found["skipped"]) == (3, 4)
+    shell("evaluate", tmp_path / "m", path, "--on-error", "skip")
     out, err = capsys.readouterr()
-    assert len(out.splitlines()) == 2
-    assert "2 rows left out" in err
-    assert "line 2, feature a^y has the value nan" in err
-    assert "line 3, column 6" in err
+    assert re.search(r"examples +3\n", out)
+    assert re.search(f"(?s)4 rows left out.*{told}", err)
+    shell("predict", tmp_path / "m", path, "--on-error", "skip", "--quiet")
+    out, err = capsys.readouterr()
+    lines = out.split("\n")
+    there = [bool(line) for line in lines]
+    weightless = name == "x.vw"  # a weight that is wrong does not matter
+    assert there == [False, True, False, False, True, weightless, True, False]
+    assert lines[1] == lines[6] != lines[4]
+    assert f"{3 if weightless else 4} rows left out" in err
+    source = steelyard.open(path, label="y" if label else None, on_error="skip")
+    model = steelyard.OnlineClassifier().fit_stream(source)
+    assert source.skipped.count == 4
+    np.testing.assert_array_equal(model.learner_.progress.weight, 3.0)
+    shell("learn", path, *label, "--no-shuffle", status=1)
+    assert re.search(told.split(".*")[0], capsys.readouterr().err)
 
 
 def test_names_are_noted_in_every_format(tmp_path):

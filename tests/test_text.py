@@ -181,7 +181,7 @@ def test_what_is_wrong_is_named(tmp_path, text, message):
         (bz2.compress(b"1 1:1\n"), "this looks like a bzip2 file: .* .bz2"),
         (lzma.compress(b"1 1:1\n"), "this looks like an xz file: .* .xz"),
         (b"PK\x03\x04rest", "this looks like a zip file"),
-        (b"\xef\xbb\xbf1 1:1\n", "byte order mark"),
+        (b"\xef\xbb\xbf1 x\n", "line 1, column 3: .*, got 'x'"),
         ("1 1:1\n".encode("utf-16"), "UTF-16"),
         ("1 |f a:1\n", "got '|f'; this looks like Vowpal Wabbit's format: say --format vw$"),
         ("1 1:1\nx 1:1\n", "got 'x'$"),

@@ -79,7 +79,8 @@ _HOME = {
     "sweep": "experiments.sweep",
 }
 
-__all__ = [*sorted(_HOME), "__version__", "distributed", "losses"]
+# without ``open``, since ``from steelyard import *`` must not take Python's own away
+__all__ = [*sorted({*_HOME} - {"open"}), "__version__", "distributed", "losses"]
 
 
 def __getattr__(name: str) -> Any:
@@ -91,4 +92,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return [*__all__, "open"]

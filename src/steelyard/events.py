@@ -14,7 +14,7 @@ import numpy as np
 
 from steelyard.compiled.door import bind_kernel
 from steelyard.data.checks import MOST_WEIGHT, DataError
-from steelyard.data.event import EventRow
+from steelyard.data.event import EventRow, shown
 from steelyard.kernels import layout
 from steelyard.losses import CustomLoss
 from steelyard.mixture import _POWERS, Mixture
@@ -115,8 +115,12 @@ class EventLearner:
 
     def learn(self, x: Mapping[str, Any], y: float, w: float = 1.0) -> None:
         """Learn one event, with a label that the loss takes. Where this raises, everything is as it was."""
-        if not 0.0 <= w <= MOST_WEIGHT:
-            raise ValueError(f"w is {w!r}: weights must be finite and not negative, and at most {MOST_WEIGHT:g}")
+        try:
+            right = 0.0 <= w <= MOST_WEIGHT
+        except TypeError:
+            right = False
+        if not right:
+            raise ValueError(f"w is {shown(w)}: weights must be finite and not negative, and at most {MOST_WEIGHT:g}")
         row, learner = self.row, self.learner
         row.read(x)
         if (learner.state is not self._state or row.room != self._room or self._state is None) and not self._bind():

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from steelyard.data.block import Block, inspected
 from steelyard.data.checks import DataError, OptionError, check_finite, check_labels, check_weights
 from steelyard.data.order import group_equal_rows, shuffled_visits
-from steelyard.data.source import MOST_LABELS, Rows, Source, cut_block, distinct, told_of
+from steelyard.data.source import MOST_LABELS, Rows, Source, cut_block, distinct, take_rows, told_of
 from steelyard.fitting import check_classifies, check_regresses, pass_seeds
 from steelyard.losses import Array, Loss, get_loss
 from steelyard.online import OnlineLearner, Trace
@@ -61,16 +61,22 @@ def decide_goal(
     if task == "regression":
         if text:
             raise OptionError(
-                f"{source.name} has labels that are text, {found[0]!r} for example: they are no regression"
+                f"{source.name} has labels that are text, {_shown(found[0])} for example: they are no regression"
             )
         chosen = get_loss("squared" if loss is None else loss)
         check_regresses(chosen)
         return Goal(task, chosen, None)
     chosen = get_loss("logistic" if loss is None else loss)
     check_classifies(chosen)
-    named = found if classes is None else _named_classes(classes, text)
+    named = found if classes is None else _named_classes(source.name, classes, text)
     if classes is not None and named.size < 2:
         raise OptionError(f"a classifier needs at least two classes, got {list(classes)!r}")
+    if classes is None and not text and named.size > 2 and (named != np.floor(named)).any():
+        some = _shown(named[named != np.floor(named)][0])
+        raise ValueError(
+            f"{source.name} has {named.size} different labels, {some} for example: this looks like a regression, so "
+            "say --task regression (OnlineRegressor), or name the classes with --classes (classes=)"
+        )
     where = "" if whole or classes is not None else ", in its first rows"
     if named.size > MOST_LABELS and classes is None:
         raise ValueError(f"{source.name} has too many different labels for a classification{where}")
@@ -98,13 +104,15 @@ def _labels(source: Source, first: Iterable[Rows]) -> NDArray[Any]:
     return np.unique(np.array(source.label_names)[found.astype(np.intp)]) if found.size else np.empty(0, "U1")
 
 
-def _named_classes(classes: Sequence[Any], text: bool) -> NDArray[Any]:
+def _named_classes(name: str, classes: Sequence[Any], text: bool) -> NDArray[Any]:
     if text:
-        return np.unique([str(name) for name in classes])
+        return np.unique([str(each) for each in classes])
     try:
-        return np.unique(np.array([float(name) for name in classes]))
+        words = {"true": 1.0, "false": 0.0}  # which are numbers in every format
+        return np.unique([float(words.get(str(each).lower(), each)) for each in classes])
     except ValueError:
-        raise OptionError(f"the labels are numbers, so classes must be, too, got {list(classes)!r}") from None
+        given = np.asarray(classes).tolist()
+        raise OptionError(f"{name} has labels that are numbers, so classes must be, too, got {given}") from None
 
 
 def _shown(label: Any) -> str:
@@ -132,15 +140,6 @@ def encode_labels(y: Array, goal: Goal, label_names: Sequence[str] | None) -> Ar
             why = "not finite"
         raise DataError("label", int(bad[0]), None, label, why)
     return 2.0 * codes - 1.0 if goal.classes.size == 2 else codes.astype(np.float64)
-
-
-def take_rows(block: Block, rows: NDArray[np.intp]) -> Block:
-    """Some rows of a block, copied."""
-    sizes = np.diff(block.indptr)[rows].astype(np.intp)
-    ends = np.append(0, np.cumsum(sizes))
-    places = np.repeat(block.indptr[rows].astype(np.intp) - ends[:-1], sizes) + np.arange(ends[-1])
-    indices = block.indices if block.dense else block.indices[places]
-    return replace(block, data=block.data[places], indices=indices, indptr=ends.astype(np.uint64))
 
 
 class Ready(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+from collections.abc import Callable
 
 from steelyard.data.files import is_replaced
 
@@ -26,10 +27,10 @@ def check_folder(folder: str | None) -> None:
         raise UsageError(f"--data {folder}: there is no such folder")
 
 
-def check_output(option: str, path: str | None, magic: bytes | None = None) -> None:
+def check_output(option: str, path: str | None, is_ours: Callable[[str], bool] | None = None) -> None:
     """Refuse a file that cannot be written, or that would be lost: one of another kind than we write.
 
-    ``magic`` is how ours start; without it, ours are models.
+    ``is_ours`` says whether a file is of our kind; without it, ours are models.
     """
     if not path:
         return
@@ -39,7 +40,7 @@ def check_output(option: str, path: str | None, magic: bytes | None = None) -> N
         return
     if not os.access(os.path.dirname(os.path.abspath(path)), os.W_OK):
         raise UsageError(f"{option} {path}: its folder is not there, or may not be written to")
-    if os.path.exists(path) and os.path.getsize(path) and not _is_ours(path, magic):
+    if os.path.exists(path) and os.path.getsize(path) and not (is_ours or _is_model)(path):
         raise UsageError(
             f"{option} {path} is there, and is not what this command writes: it would be lost. Name another "
             "file, or remove it first"
@@ -79,10 +80,7 @@ def option_word(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _is_ours(path: str, magic: bytes | None) -> bool:
-    if magic is None:
-        from steelyard.modelfile import may_replace
+def _is_model(path: str) -> bool:
+    from steelyard.modelfile import may_replace
 
-        return may_replace(path)
-    with open(path, "rb") as file:
-        return file.read(len(magic)) == magic
+    return may_replace(path)

@@ -34,18 +34,16 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Convert block by block."""
-    from steelyard.data.cache import MAGIC, write_cache
+    from steelyard.data.cache import is_cache, write_cache
+    from steelyard.data.opening import find_files
     from steelyard.progress import progress_bar
 
     check_data_options(options)
     if not options.output.endswith(".arrow"):
         raise UsageError(f"--output {options.output}: the name of the file must end in .arrow, which says what it is")
-    check_output("--output", options.output, MAGIC)
-    if any(
-        os.path.exists(path) and os.path.samefile(path, options.output)
-        for path in options.data
-        if os.path.exists(options.output)
-    ):
+    check_output("--output", options.output, is_cache)
+    read = [path for path in find_files([*options.data, *filter(None, [options.weights])]) if os.path.exists(path)]
+    if os.path.exists(options.output) and any(os.path.samefile(path, options.output) for path in read):
         raise UsageError(f"--output {options.output} is among the files that are read")
     source = open_data(options)
     with progress_bar() as bar:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from steelyard.cli.common import UsageError
 from steelyard.cli.inputs import add_data_options, add_no_shuffle, check_data_options, open_data, tell_of_rows
 
 if TYPE_CHECKING:
-    from steelyard.data.block import Block
-    from steelyard.data.source import Source
     from steelyard.losses import Array
     from steelyard.streaming import Goal
 
@@ -28,7 +27,8 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "predict",
         help="predict with a model, one line a row",
-        description="Predict rows with a model that `steelyard learn --model` wrote. Labels need not be there.",
+        description="Predict rows with a model that `steelyard learn --model` wrote. Labels need not be there. Every "
+        "row has a line, which is empty for one that --on-error skip leaves out.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -49,7 +49,11 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Predict block by block."""
+    import numpy as np
+
     from steelyard.cli.model import fitted_columns, load_model
+    from steelyard.data.checks import check_finite
+    from steelyard.data.source import sound_rows
 
     check_data_options(options)
     learner, goal, schema = load_model(options.model)
@@ -57,42 +61,36 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"--probabilities needs a classifier with probabilities, not one with {goal.loss.name} loss")
     source = open_data(options, schema, predict=True)
     unknown = 0
+    gaps: deque[int] = deque()
+    source.gaps = gaps
     for rows in source.stream():
         block, left_out = fitted_columns(learner, rows.block, source.name)
         unknown += left_out
-        block = _finite_rows(source, block, rows.before, skip=options.on_error == "skip")
-        _write(_shown(goal, learner.predict_block(block), options), options.json)
+        finite, kept = sound_rows(source, rows._replace(block=block), lambda each: check_finite(each.block))
+        shown = _shown(goal, learner.predict_block(finite.block), options)
+        lost = np.delete(np.arange(rows.y.size), kept)
+        while gaps and gaps[0] <= rows.before + rows.y.size:
+            lost = np.append(lost, gaps.popleft() - rows.before)
+        for number, part in enumerate(np.split(shown, np.sort(np.searchsorted(kept, lost)))):
+            if number:
+                _write_gap(options.json)
+            _write(part, options.json)
+    for _ in gaps:
+        _write_gap(options.json)
     if unknown and not options.quiet:
         print(
             f"steelyard: {unknown} values of features beyond the {learner.n_features} that the model has learned were "
             "left out",
             file=sys.stderr,
         )
-    if source.skipped.count:  # even if quiet: lines and rows do not belong together any more
+    if source.skipped.count:  # even if quiet
         print("\n".join(f"steelyard: {each}" for each in tell_of_rows(source)), file=sys.stderr)
     return 0
 
 
-def _finite_rows(source: Source, block: Block, before: int, *, skip: bool) -> Block:
-    """The rows that can be predicted; others are refused, or with ``skip`` left out and noted."""
-    import numpy as np
-
-    from steelyard.data.checks import DataError, check_finite
-    from steelyard.data.source import told_of
-    from steelyard.streaming import take_rows
-
-    kept = np.arange(block.n_rows)
-    while True:
-        try:
-            with told_of(source, before, kept):
-                check_finite(block)
-            return block
-        except ValueError as told:
-            if not skip or not isinstance(told.__context__, DataError):
-                raise
-            source.skipped.add(told)
-            others = np.delete(np.arange(kept.size), told.__context__.row)
-            block, kept = take_rows(block, others), kept[others]
+def _write_gap(as_json: bool) -> None:
+    """A line without a value, for a row that is left out: so every row has a line."""
+    sys.stdout.write("null\n" if as_json else "\n")
 
 
 def _shown(goal: Goal, scores: Array, options: argparse.Namespace) -> Any:

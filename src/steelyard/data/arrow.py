@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steelyard.data.block import Block, join_blocks
 from steelyard.data.columns import MOST_NUMBER, NUMBER, TEXT, CellError, Cells, Columns, refused_integer
 from steelyard.data.hashing import Settler
-from steelyard.data.source import MOST_NAMES, Extent, Rows, Source, few_labels
+from steelyard.data.source import MOST_NAMES, PLACES, Extent, Rows, Skipped, Source, few_labels
 from steelyard.losses import Array
 
 _BATCH = 1 << 14  # rows
@@ -20,7 +23,7 @@ _PARQUET = (".parquet", ".pq")
 _ENDINGS = (*_PARQUET, ".arrow", ".feather", ".ipc")
 
 
-def open_arrow(paths: Sequence[str], **columns: Any) -> ArrowSource:
+def open_arrow(paths: Sequence[str], *, skips: bool = False, **columns: Any) -> ArrowSource:
     """The source of files and folders; the other parameters are those of ``Columns``."""
     try:
         import pyarrow  # noqa: F401
@@ -28,7 +31,7 @@ def open_arrow(paths: Sequence[str], **columns: Any) -> ArrowSource:
         raise ImportError(
             f"{paths[0]}: reading Parquet and Arrow needs pyarrow: pip install 'steelyard[arrow]'"
         ) from None
-    return ArrowSource([file for path in paths for file in _files(path)], Columns(**columns))
+    return ArrowSource([file for path in paths for file in _files(path)], Columns(**columns), skips=skips)
 
 
 def _files(path: str) -> list[str]:
@@ -48,12 +51,14 @@ class ArrowSource(Source):
 
     labels_may_lack = True
 
-    def __init__(self, paths: Sequence[str], columns: Columns) -> None:
+    def __init__(self, paths: Sequence[str], columns: Columns, *, skips: bool = False) -> None:
         super().__init__()
         self.paths, self.columns = list(paths), columns
         self.name = self.paths[0] if len(self.paths) == 1 else f"{len(self.paths)} files"
         self.total_bytes = sum(os.path.getsize(path) for path in self.paths)
-        self._firsts: list[tuple[int, str]] = []
+        self.skips = skips
+        self._places: deque[_Place] = deque()
+        self._remembered = PLACES
         self._known = columns.new_known()
 
     def schema(self) -> dict[str, Any]:
@@ -61,21 +66,42 @@ class ArrowSource(Source):
 
     def blocks(self) -> Iterator[Rows]:
         settler, before, done = Settler(), 0, 0
-        self.missing, self.bytes_read, self._firsts = 0, 0, []
+        self.missing, self.bytes_read, self.skipped = 0, 0, Skipped()
+        self._places.clear()
         for path in self.paths:
-            self._firsts.append((before, path))
-            first, size = before, os.path.getsize(path)
+            row, size = 0, os.path.getsize(path)
             for batch, total in _batches(path):
                 self._begin(path, batch.schema)
-                if batch.num_rows:
-                    try:
-                        yield self._rows(batch, before, settler)
-                    except CellError as error:
-                        row = before - first + error.row + 1
-                        raise ValueError(f"{path}, row {row}, column {error.column!r}: {error.complaint}") from None
-                before += batch.num_rows
-                self.bytes_read = done + int(size * min((before - first) / max(total, 1), 1.0))
+                found = self._good_rows(batch, _Place(before, path, row, np.arange(batch.num_rows)), settler)
+                if found is not None:
+                    yield found
+                    before += found.y.size
+                row += batch.num_rows
+                self.bytes_read = done + int(size * min(row / max(total, 1), 1.0))
             done += size
+
+    def _good_rows(self, batch: Any, place: _Place, settler: Settler) -> Rows | None:
+        """The rows of a batch that can be read; others are refused, or left out and noted."""
+        count = batch.num_rows
+        while batch.num_rows:
+            try:
+                found = self._rows(batch, place.before, settler)
+                break
+            except CellError as error:
+                for at in error.rows if self.skips and error.rows.size else [error.row]:
+                    told = f"{place.path}, row {place.number(int(at))}, column {error.column!r}: {error.complaint}"
+                    if not self.skips or not error.rows.size:
+                        raise ValueError(told) from None
+                    self.skipped.add(told)
+                others = np.delete(np.arange(batch.num_rows), error.rows)
+                batch, place = batch.take(others), place._replace(kept=place.kept[others])
+        if self.gaps is not None:
+            lost = np.delete(np.arange(count), place.kept)
+            self.gaps.extend((place.before + np.searchsorted(place.kept, lost)).tolist())
+        self._places.append(place)
+        while place.before - self._places[0].before > self._remembered:
+            self._places.popleft()
+        return found if batch.num_rows else None
 
     def _begin(self, path: str, schema: Any) -> None:
         kinds = {field.name: _kind(field.type) for field in schema}
@@ -103,7 +129,6 @@ class ArrowSource(Source):
                 self.names[index], self._known[index] = each, 1
         if len(self.names) >= MOST_NAMES:
             self._known = np.empty(0, np.uint8)
-        self.missing += found.missing
         wide = columns.n_features or 0
         block = Block(found.values, found.indices, found.indptr, wide, columns.bits is None)
         y, weight = np.full(count, np.nan), np.ones(count)
@@ -112,7 +137,9 @@ class ArrowSource(Source):
         if columns.weight in batch.schema.names:
             weight, there = _numbers(batch.column(columns.weight), str(columns.weight))
             if there is not None:
-                raise CellError(int(np.argmin(there)), str(columns.weight), "the weight is not there")
+                rows = np.flatnonzero(~there)
+                raise CellError(int(rows[0]), str(columns.weight), "the weight is not there", rows)
+        self.missing += found.missing
         return Rows(block, y, weight, before)
 
     def _cells(self, slot: int, column: Any) -> Cells:
@@ -125,6 +152,10 @@ class ArrowSource(Source):
         name = str(self.columns.label)
         if self.columns.label_kind == NUMBER:
             values, there = _numbers(column, name)
+            bad = np.flatnonzero(~np.isfinite(values))
+            if bad.size:
+                told = "the label must be a finite number, or null where it is not known"
+                raise CellError(int(bad[0]), name, told, bad)
             return values if there is None else np.asarray(np.where(there, values, np.nan), np.float64)
         texts, codes = _texts(column, name)
         self.label_names = [] if self.label_names is None else self.label_names
@@ -135,6 +166,7 @@ class ArrowSource(Source):
         return np.asarray(np.array([*(place.get(text, np.nan) for text in texts), np.nan])[codes], np.float64)
 
     def whole(self) -> Rows:
+        self._remembered = sys.maxsize
         each = list(self.blocks())
         if not each:
             raise ValueError(f"{self.name} has no rows")
@@ -151,11 +183,29 @@ class ArrowSource(Source):
         return Extent(rows, self.columns.n_features or 0, True, None if many else labels)
 
     def place(self, row: int, column: int | None = None) -> str:
-        first, path = next((each for each in reversed(self._firsts) if each[0] <= row), (0, self.name))
-        shown = "" if len(self.paths) == 1 else f"{path}, "
         name = None if column is None else self.names.get(column)
         where = "" if column is None else f", feature {name}" if name else f", index {column}"
-        return f"{shown}row {row - first + 1}{where}"
+        for place in self._places:
+            if place.before <= row < place.before + place.kept.size:
+                shown = "" if len(self.paths) == 1 else f"{place.path}, "
+                return f"{shown}row {place.number(row - place.before)}{where}"
+        return f"example {row + 1}{where}"
+
+
+class _Place(NamedTuple):
+    """Where the rows of a batch stand."""
+
+    before: int
+    """Rows of the source before them."""
+    path: str
+    first: int
+    """Rows of the file before the batch."""
+    kept: NDArray[np.intp]
+    """Which rows of the batch they are."""
+
+    def number(self, at: int) -> int:
+        """Which row of the file one of them is, from 1."""
+        return self.first + int(self.kept[at]) + 1
 
 
 def _batches(path: str) -> Iterator[tuple[Any, int]]:
@@ -226,9 +276,8 @@ def _numbers(column: Any, name: str) -> tuple[Array, Any]:
 
     column = _decoded(column)
     if _kind(column.type) != NUMBER:
-        raise CellError(
-            0, name, f"the column has numbers, but here {column.type}; if it is text say --text {name} (text=)"
-        )
+        told = f"the column has numbers, but here {column.type}; if it is text say --text {name} (text=)"
+        raise CellError(0, name, told, np.empty(0, np.intp))
     there = None if not column.null_count else np.asarray(pc.is_valid(column))
     if pa.types.is_integer(column.type):
         whole = np.asarray(pc.fill_null(column, 0))

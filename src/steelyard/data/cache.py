@@ -20,11 +20,12 @@ from typing import Any
 import numpy as np
 
 from steelyard.data.block import Block
+from steelyard.data.checks import DataError, check_finite, check_weights
 from steelyard.data.files import atomic_write
-from steelyard.data.source import Extent, Rows, Source, few_labels
+from steelyard.data.source import Extent, Rows, Skipped, Source, few_labels, sound_rows
 from steelyard.losses import Array
 
-MAGIC = b"ARROW1\0\0"
+_MAGIC = b"ARROW1\0\0"
 _KEY, _VERSION = b"steelyard", 1
 _MOST_INDEX = 2**32
 
@@ -50,7 +51,8 @@ def write_cache(source: Source, path: str | os.PathLike[str], report: Any = None
     many = False
     with atomic_write(path) as file:
         writer = None
-        for block, y, weight, _ in source.stream():
+        for found in source.stream():
+            (block, y, weight, _), _ = sound_rows(source, found, lambda each: _check(source, each))
             if writer is None:
                 dense = block.dense
                 schema = _arrow_schema(pa, dense)
@@ -61,11 +63,11 @@ def write_cache(source: Source, path: str | os.PathLike[str], report: Any = None
             writer.write_batch(_batch(pa, schema, block, y, weight))
             rows += y.size
             if not many:
-                found = few_labels(np.union1d(labels, y[~np.isnan(y)]))
-                many, labels = found is None, np.empty(0) if found is None else found
+                few = few_labels(np.union1d(labels, y[~np.isnan(y)]))
+                many, labels = few is None, np.empty(0) if few is None else few
             if report is not None:
                 report(rows)
-        if writer is None:
+        if writer is None or not rows:
             raise ValueError(f"{source.name} has no rows: there is nothing to convert")
         end = {
             "version": _VERSION,
@@ -82,6 +84,15 @@ def write_cache(source: Source, path: str | os.PathLike[str], report: Any = None
         writer.write_batch(_empty(pa, schema), custom_metadata={_KEY: json.dumps(end).encode()})
         writer.close()
     return rows
+
+
+def _check(source: Source, rows: Rows) -> None:
+    """Refuse what could not be learned from: where the rows came from is not known later."""
+    check_weights(rows.weight, rows.y.size)
+    bad = np.flatnonzero(~(np.isfinite(rows.y) | (np.isnan(rows.y) & source.labels_may_lack)))
+    if bad.size:
+        raise DataError("label", int(bad[0]), None, float(rows.y[bad[0]]), "not finite")
+    check_finite(rows.block)
 
 
 def _arrow_schema(pa: Any, dense: bool) -> Any:
@@ -113,7 +124,7 @@ def _empty(pa: Any, schema: Any) -> Any:
 def is_cache(path: str | os.PathLike[str]) -> bool:
     """Whether a file is one that :func:`write_cache` wrote."""
     with open(path, "rb") as file:
-        if file.read(len(MAGIC)) != MAGIC:
+        if file.read(len(_MAGIC)) != _MAGIC:
             return False
     with _pyarrow().memory_map(os.fspath(path)) as file:
         try:
@@ -170,6 +181,7 @@ class CacheSource(Source):
 
     def blocks(self) -> Iterator[Rows]:
         before = self.bytes_read = 0
+        self.skipped = Skipped()
         for number in range(self._reader.num_record_batches - 1):
             batch = self._reader.get_batch(number)
             self.bytes_read += batch.nbytes

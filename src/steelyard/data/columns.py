@@ -30,11 +30,15 @@ _SHOWN = 8  # columns that a message names
 
 
 class CellError(ValueError):
-    """A cell that cannot be read: its row among those at hand, its column by name, and what is wrong."""
+    """A cell that cannot be read: its row among those at hand, its column by name, and what is wrong.
 
-    def __init__(self, row: int, column: str, complaint: str) -> None:
+    Where the same is wrong in others, ``rows`` has all of them; it is empty if it is the whole column that is wrong.
+    """
+
+    def __init__(self, row: int, column: str, complaint: str, rows: NDArray[np.intp] | None = None) -> None:
         super().__init__(f"row {row}, column {column!r}: {complaint}")
         self.row, self.column, self.complaint = row, column, complaint
+        self.rows = np.array([row], np.intp) if rows is None else rows
 
 
 class Places(NamedTuple):
@@ -75,7 +79,7 @@ class Columns:
     label, weight : names, or None
     drop, text : names of columns to leave out, and of those that are text whatever they hold
     bits, interactions : as :func:`steelyard.open` has them
-    schema : what :meth:`schema` of another one said
+    schema : what :meth:`schema` of another one said; where its ``columns`` are None, any may come
     optional_label : whether the columns of labels and weights may be absent
     """
 
@@ -104,8 +108,16 @@ class Columns:
         if schema is not None:
             self._recall(schema)
 
+    @classmethod
+    def of_schema(cls, schema: dict[str, Any]) -> Columns:
+        """The columns that a model was learned from; rows need no labels."""
+        said: dict[str, Any] = {name: schema.get(name) for name in ("label", "weight", "bits", "interactions")}
+        return cls(schema=schema, optional_label=True, **said)
+
     def _recall(self, schema: dict[str, Any]) -> None:
-        kinds = schema.get("columns")
+        kinds = schema.get("columns", ())
+        if kinds is None:  # of events, whose names were hashed without a look at others
+            return
         if not isinstance(kinds, dict) or not all(kind in (NUMBER, TEXT) for kind in kinds.values()):
             raise ValueError("the model does not say which columns it was learned from")
         self.label_kind = TEXT if schema.get("label_kind") == TEXT else NUMBER
@@ -136,9 +148,7 @@ class Columns:
         self._settle(kinds)
 
     def _check_names(self, names: Sequence[str], wanted: Iterable[str]) -> None:
-        twice = next((name for i, name in enumerate(names) if name in names[:i]), None) if _repeats(names) else None
-        if twice is not None:
-            raise ValueError(f"two columns are called {twice!r}: give one of them another name")
+        refuse_repeats(names)
         if self.label is None and not self.optional_label:
             raise ValueError(f"say which column holds the labels, with --label (label=): there are {_list(names)}")
         needed = () if self.optional_label else (self.label, self.weight)
@@ -225,7 +235,9 @@ class Columns:
         finite = np.isfinite(values)
         bad = np.flatnonzero(~finite if there is None else there & ~finite)
         if bad.size:
-            raise CellError(int(bad[0]), list(self.kinds)[slot], not_finite(float(values[bad[0]])))
+            first = float(values[bad[0]])
+            same = bad[np.isnan(values[bad])] if first != first else bad[values[bad] == first]
+            raise CellError(int(bad[0]), list(self.kinds)[slot], not_finite(first), same)
         return Cells(self.hashes[slot], values, there)
 
     def text_cells(self, slot: int, texts: Sequence[str], codes: NDArray[Any]) -> Cells:
@@ -236,8 +248,9 @@ class Columns:
             hashes = np.append(hash_names(names), np.uint32(0))
         except UnicodeEncodeError as error:
             bad = next(at for at, text in enumerate(names) if text == error.object)
-            row = int(np.flatnonzero(codes == bad)[0])
-            raise CellError(row, name, f"{texts[bad]!r} is no text: it has half of a character") from None
+            rows = np.flatnonzero(codes == bad)
+            told = f"{texts[bad]!r} is no text: it has half of a character"
+            raise CellError(int(rows[0]), name, told, rows) from None
         there = np.append(np.array([text != "" for text in texts], np.bool_), False)[codes]
         return Cells(hashes[codes], 1.0, None if there.all() else there, (hashes[:-1], names))
 
@@ -324,8 +337,11 @@ def not_finite(value: float) -> str:
     return f"{what} is no value to learn from: leave the cell empty where nothing is known, or leave the row out"
 
 
-def _repeats(names: Sequence[str]) -> bool:
-    return len(set(names)) < len(names)
+def refuse_repeats(names: Sequence[str]) -> None:
+    """Refuse two columns with one name."""
+    if len(set(names)) < len(names):
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise ValueError(f"two columns are called {twice!r}: give one of them another name")
 
 
 def _list(names: Sequence[str]) -> str:

@@ -18,12 +18,11 @@ from numpy.typing import NDArray
 from steelyard.compiled.door import get_kernel
 from steelyard.data.columns import MOST_NUMBER, NUMBER, TEXT, Columns, Places, not_finite, refused_integer
 from steelyard.data.hashing import Settler
-from steelyard.data.stretch import Format, Mistake, Part
+from steelyard.data.stretch import BOM, Format, Mistake, Part
 from steelyard.kernels import layout
 from steelyard.losses import Array
 
 _DELIMITERS = (b",", b";", b"\t", b"|")
-_BOM = b"\xef\xbb\xbf"
 _MISSING = {"na", "n/a", "nan", "null", "none", "?", "-", "."}
 """Beside numbers, these do not make a column text: they are refused where they stand."""
 _BOOLEANS = {"true": 1.0, "false": 0.0}
@@ -106,14 +105,14 @@ class CsvFormat(Format):
 
     def _found_delimiter(self, content: bytes) -> bytes:
         if self._delimiter is None:
-            line = content.removeprefix(_BOM).lstrip(b"\r\n").split(b"\n", 1)[0]
+            line = content.removeprefix(BOM).lstrip(b"\r\n").split(b"\n", 1)[0]
             outside = re.sub(rb'"[^"]*"', b"", line)
             self._delimiter = max(_DELIMITERS, key=outside.count)
         return self._delimiter
 
     def start(self, content: bytes) -> int:
         delimiter = self._found_delimiter(content)
-        skipped = len(_BOM) if content.startswith(_BOM) else 0
+        skipped = len(BOM) if content.startswith(BOM) else 0
         lines = re.finditer(r"[^\n]*\n|[^\n]+", content[skipped:].decode("utf-8", "surrogateescape"))
         reader = csv.reader((line[0] for line in lines), delimiter=delimiter.decode(), strict=True)
         rows = filter(None, _readable(reader))
@@ -260,19 +259,22 @@ class CsvFormat(Format):
 
 
 def _readable(reader: Any) -> Iterator[list[str]]:
-    """The rows up to the first that cannot be read: it is complained of where it is parsed."""
-    try:
-        yield from reader
-    except csv.Error:
-        return
+    """The rows that can be read: others are complained of where they are parsed."""
+    while True:
+        try:
+            yield from reader
+            return
+        except csv.Error:
+            continue
 
 
 def _kinds(names: Sequence[str], rows: Iterator[list[str]]) -> dict[str, str]:
     """Which columns are numbers, by the first rows."""
     different: list[set[str]] = [set() for _ in names]
     for row in rows:
-        for cells, cell in zip(different, row, strict=False):
-            cells.add(cell)
+        if len(row) == len(names):
+            for cells, cell in zip(different, row, strict=True):
+                cells.add(cell)
     return {name: kind_of_cells(cells) for name, cells in zip(names, different, strict=True)}
 
 

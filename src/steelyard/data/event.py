@@ -16,6 +16,7 @@ from steelyard.data.hashing import check_bits, hash_names
 MOST_NAMES = 1 << 20
 """Names whose hashes are remembered."""
 _FIRST_ROOM = 64
+_SHOWN = 60  # letters of a value in a message
 
 
 class _Hashes(dict[str, int]):
@@ -26,10 +27,22 @@ class _Hashes(dict[str, int]):
             if not isinstance(name, int) or isinstance(name, bool):  # as JSON has it: 7 is "7"
                 raise TypeError(f"the name of a feature must be text, got {name!r}")
             return self[str(name)]
-        found = int(hash_names([name])[0])
+        try:
+            found = int(hash_names([name])[0])
+        except UnicodeEncodeError:
+            raise ValueError(f"{name!r} is no text: it has half of a character") from None
         if len(self) < MOST_NAMES:
             self[name] = found
         return found
+
+
+def shown(value: Any) -> str:
+    """A value that is refused, as it is told."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no whole number of more than 4300 digits
+        return "too large"
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
 
 
 class EventRow:
@@ -70,15 +83,19 @@ class EventRow:
 
     def read(self, x: Mapping[str, Any]) -> None:
         """Take in an event. Values that are not finite are left to who reads the row."""
-        if len(x) > self.room:
-            self._make(2 * len(x))
-        put_hashes, put_values = self._packers[len(x)]
         try:
+            if len(x) > self.room:
+                self._make(2 * len(x))
+            put_hashes, put_values = self._packers[len(x)]
             put_values(self._given, 0, *x.values())
             put_hashes(self._hashes, 0, *map(self._names.__getitem__, x))
             self._count[1] = len(x)
         except (struct.error, OverflowError):  # not numbers only
             self._read_each(x)
+        except (AttributeError, TypeError):
+            if isinstance(x, Mapping):
+                raise
+            raise TypeError(f"an event is a dict of names and values, not {type(x).__name__}") from None
         self._settle()
 
     def _read_each(self, x: Mapping[str, Any]) -> None:
@@ -102,8 +119,8 @@ class EventRow:
             return float(value)
         except (TypeError, ValueError, OverflowError):
             raise ValueError(
-                f"the feature {name!r} is {value!r}: values must be finite numbers, text, or None for one that is not "
-                f"there, and not {type(value).__name__}"
+                f"the feature {name!r} is {shown(value)}: values must be finite numbers, text, or None for one that is "
+                f"not there, and not {type(value).__name__}"
             ) from None
 
     def block(self) -> Block:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.data.columns import NUMBER, TEXT, Cells, Columns, Rows
+from steelyard.data.columns import NUMBER, TEXT, Cells, Columns, Rows, refuse_repeats
 from steelyard.data.hashing import Settler
 
 
@@ -17,6 +17,7 @@ def is_frame(X: Any) -> bool:
 
 def frame_kinds(X: Any) -> dict[str, str]:
     """What each column of a frame holds."""
+    refuse_repeats(list(X.columns))
     return {name: _kind(X[name], name) for name in X.columns}
 
 

@@ -67,11 +67,14 @@ class Interactions:
     """
 
     def __init__(self, specs: str | Sequence[str] | None = None) -> None:
-        self.specs = [specs] if isinstance(specs, str) else list(specs or ())
+        words: Any = [specs] if isinstance(specs, str) or not isinstance(specs, Iterable) else list(specs)
+        self.specs = [] if specs is None else words
+        if not all(isinstance(spec, str) for spec in self.specs):
+            raise ValueError(f"interactions must be words, as in 'ab' or ['ab', 'age*job'], got {specs!r}")
         self._terms = [spec.split("*") if "*" in spec else list(spec) for spec in self.specs]
         self._letters = ["*" not in spec for spec in self.specs]
         for spec, term in zip(self.specs, self._terms, strict=True):
-            if not isinstance(spec, str) or not 2 <= len(term) <= _MOST_SLOTS or not all(term):
+            if not 2 <= len(term) <= _MOST_SLOTS or not all(term):
                 raise ValueError(
                     f"an interaction is two to {_MOST_SLOTS} letters of namespaces or columns, as in 'ab', or names "
                     f"joined by *, as in 'age*job', got {spec!r}"

@@ -54,15 +54,18 @@ class JsonFormat(Format):
         if self.columns.decided:
             return 0
         kinds: dict[str, str] = {}
-        for _, _, row in _objects(content):
+        wrong: list[Mistake] = []  # told where lines are parsed, if they do not hide what columns there are
+        for _, _, row in _objects(content, wrong):
             for name, value in row.items():
                 kinds.setdefault(name, NUMBER)
                 if isinstance(value, str):
                     kinds[name] = TEXT
         try:
+            if not kinds and wrong:
+                raise wrong[0]
             self.columns.decide(list(kinds), kinds.__getitem__)
         except ValueError as error:
-            raise Mistake(content, 0, str(error)) from None
+            raise (wrong or [Mistake(content, 0, str(error))])[0] from None
         self._take_over()
         return 0
 
@@ -110,12 +113,19 @@ class JsonFormat(Format):
         return np.array([as_number(value, row, name) for row, value in enumerate(values)], np.float64)
 
 
-def _objects(content: bytes) -> Any:
-    """(line, where it begins, the object) of every line that is not empty."""
+def _objects(content: bytes, wrong: list[Mistake] | None = None) -> Any:
+    """(line, where it begins, the object) of every line that is not empty; what is ``wrong`` is raised, or noted."""
     at = 0
     for number, line in enumerate(content.split(b"\n")):
         if line.strip():
-            yield number, at, _flat(_object(content, line, at), content, at)
+            try:
+                row = _flat(_object(content, line, at), content, at)
+            except Mistake as mistake:
+                if wrong is None:
+                    raise
+                wrong.append(mistake)
+            else:
+                yield number, at, row
         at += len(line) + 1
 
 

@@ -24,7 +24,7 @@ from steelyard.data.libsvm_format import (
     widest,
 )
 from steelyard.data.source import Extent, Rows, few_labels
-from steelyard.data.stretch import Part, Range
+from steelyard.data.stretch import BOM, Part, Range
 from steelyard.data.text import STRETCH, Mark, TextSource, read_parts
 from steelyard.losses import Array
 
@@ -353,7 +353,7 @@ class LibsvmSource(TextSource):
 def _line_of(file: str, number: int) -> bytes:
     """A line of a file, counted from 1, without its comment."""
     for content in read_blocks(file, STRETCH):
-        lines = content.removesuffix(b"\n").split(b"\n")
+        lines = content.removeprefix(BOM).removesuffix(b"\n").split(b"\n")
         if number <= len(lines):
             return lines[number - 1].split(b"#")[0]
         number -= len(lines)

@@ -17,7 +17,6 @@ _MAGIC = {  # how files of other kinds start
     b"ARROW1": "an Arrow file: say --format arrow --label COLUMN",
     b"\x93NUMPY": f"a NumPy file, {_NOT_READ}",
     b"\x89HDF": f"an HDF5 file, {_NOT_READ}",
-    b"\xef\xbb\xbf": "text with a byte order mark: save it as UTF-8 without one",
     b"\xff\xfe": "UTF-16 text: save it as UTF-8",
     b"\xfe\xff": "UTF-16 text: save it as UTF-8",
 }

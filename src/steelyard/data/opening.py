@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
 from steelyard.data.cache import CacheSource, is_cache
-from steelyard.data.checks import MOST_WEIGHT, OptionError
-from steelyard.data.files import STDIN, SUFFIXES, read_blocks, shown_name
-from steelyard.data.source import Extent, Rows, Source
-from steelyard.data.text import STRETCH, TextSource
+from steelyard.data.checks import OptionError
+from steelyard.data.files import STDIN, SUFFIXES, shown_name
+from steelyard.data.source import Source
+from steelyard.data.text import TextSource
+from steelyard.data.weights import WeightedSource
 
 FORMATS = ("libsvm", "vw", "csv", "tsv", "json", "parquet", "arrow")
 """What ``format`` may be."""
@@ -104,12 +103,13 @@ def open(
     """
     if weights is not None and on_error == "skip":
         raise OptionError("weights in a file of their own belong to rows by their order, so no row may be skipped")
-    paths = _find(path)
+    paths = find_files(path)
     chosen = _format_of(paths, format, schema)
     if on_error not in ("stop", "skip"):
         raise ValueError(f"on_error must be 'stop' or 'skip', got {on_error!r}")
     known = schema or {}
-    if known and (chosen in COLUMNS) != (known["format"] in COLUMNS):
+    cached = chosen == "arrow" and any(os.path.isfile(path) and is_cache(path) for path in paths)
+    if known and not cached and _family(chosen) != _family(known["format"]):
         raise OptionError(
             f"{shown_name(paths[0])} is read as {chosen}, but the model was learned from {known['format']}, whose "
             "features have other names: give a file of that format, or say --format"
@@ -118,6 +118,10 @@ def open(
         for folder in filter(os.path.isdir, paths):
             shown = folder.rstrip("/")
             raise ValueError(f"{folder} is a folder: name its files, with a pattern for example, {shown}/*")
+    elif STDIN in paths:
+        raise ValueError(
+            f"{chosen} cannot be read from {shown_name(STDIN)}: keep what comes in a file, and name that file"
+        )
     _check_options(
         shown_name(paths[0]),
         chosen,
@@ -127,7 +131,7 @@ def open(
             **{"ignore_base": ignore_base, "hash_all": hash_all},
         },
     )
-    source = _open(
+    source = (_open_cache if cached else _open)(
         paths,
         chosen,
         {
@@ -180,13 +184,17 @@ def _check_options(name: str, chosen: str, given: dict[str, Any]) -> None:
 
 
 def _words(words: str | Sequence[str]) -> list[str]:
+    if not isinstance(words, (str, Iterable)):
+        raise ValueError(f"columns are a name or a list of names, got {words!r}")
     return [words] if isinstance(words, str) else list(words)
 
 
-def _find(path: PathLike | Sequence[PathLike]) -> list[str]:
+def find_files(path: PathLike | Sequence[PathLike]) -> list[str]:
     """The files that are meant, patterns spelled out."""
     if not isinstance(path, (str, os.PathLike)):
-        found = [file for each in path for file in _find(each)]
+        if not isinstance(path, Iterable):
+            raise ValueError(f"path must be the name of a file or a list of names, got {path!r}")
+        found = [file for each in path for file in find_files(each)]
         if not found:
             raise ValueError("no files are named")
         return found
@@ -206,7 +214,10 @@ def _format_of(paths: list[str], format: str | None, schema: dict[str, Any] | No
         return format
     found = {_extension(path) for path in paths}
     if len(found) > 1:
-        raise ValueError(f"files of several formats ({', '.join(sorted(map(str, found)))}) are not one stream")
+        each = ", ".join(f"{shown_name(path)} is {_extension(path) or 'of no known format'}" for path in paths[:4])
+        raise ValueError(
+            f"files of several formats are not one stream ({each}): give them one, or say --format (format=)"
+        )
     return found.pop() or (schema or {}).get("format") or "libsvm"
 
 
@@ -221,32 +232,77 @@ def _extension(path: str) -> str | None:
 
 
 def _open(paths: list[str], chosen: str, said: dict[str, Any]) -> Source:
-    if chosen == "arrow" and any(os.path.isfile(path) and is_cache(path) for path in paths):
-        return _open_cache(paths, said)
     if chosen in ("parquet", "arrow"):
         from steelyard.data.arrow import open_arrow
 
         wanted = ("label", "weight", "drop", "text", "bits", "interactions", "schema", "optional_label")
-        return open_arrow(paths, **{name: said[name] for name in wanted})
+        return open_arrow(paths, skips=said["on_error"] == "skip", **{name: said[name] for name in wanted})
     if chosen == "libsvm":
         return _open_libsvm(paths, said)
     return TextSource(paths, _text_format(chosen, said), on_error=said["on_error"])
 
 
-def _open_cache(paths: list[str], said: dict[str, Any]) -> Source:
+def _family(format: str) -> str:
+    """Formats of one family have the same features."""
+    return "columns" if format in COLUMNS else format
+
+
+def _open_cache(paths: list[str], chosen: str, said: dict[str, Any]) -> Source:
+    from steelyard.data.columns import TEXT
+
     if len(paths) > 1:
         raise ValueError(f"{paths[0]} is a cache, which is a stream of its own: convert all files into one")
     source = CacheSource(paths[0])
-    of_model, here = said["schema"] or {}, source.schema()
-    for name in ("label", "weight", "drop", "text", "bits", "interactions", "hash_all"):
-        wanted = said[name] or None
-        if wanted is not None and wanted != (here.get(name) or None):
-            whose = "the model was learned" if of_model.get(name) == wanted else "it is asked for"
+    source.skips = said["on_error"] == "skip"
+    model, here = said["schema"] or {}, source.schema()
+    if model:
+        _check_same_features(source.name, here, model)
+    asked = {name: said[name] for name in ("bits", "interactions", "hash_all", "drop")}
+    if not said["optional_label"]:
+        asked |= {"label": said["label"], "weight": said["weight"]}
+    if not all((here.get("columns") or {}).get(name) == TEXT for name in said["text"]):
+        asked["text"] = said["text"]
+    for name, wanted in asked.items():
+        if wanted and _plain(wanted) != _plain(here.get(name)):
+            whose = "the model was learned" if model.get(name) == wanted else "it is asked for"
             raise ValueError(
-                f"{paths[0]} is a cache that was made with {name} {here.get(name)!r}, and {whose} with {wanted!r}: "
+                f"{source.name} is a cache that was made with {name} {here.get(name)!r}, and {whose} with {wanted!r}: "
                 f"say --{name.replace('_', '-')} where it is made, with steelyard convert"
             )
     return source
+
+
+def _check_same_features(cache: str, here: dict[str, Any], model: dict[str, Any]) -> None:
+    """Refuse a cache in which an index is another feature than in the model."""
+    made, learned = here["format"], model["format"]
+    if _family(made) != _family(learned):
+        raise ValueError(
+            f"{cache} is a cache that was made of {made}, but the model was learned from {learned}, whose features "
+            "have other names"
+        )
+    there = here.get("columns") or {}
+    known = model.get("columns") or there
+    for name in {**known, **there}:
+        if there.get(name) != known.get(name):
+            raise ValueError(
+                f"{cache} is a cache in which the column {name!r} is {there.get(name, 'not there')}, but "
+                f"{known.get(name, 'not there')} in the data that the model was learned from: convert again, with "
+                "--drop or --text"
+            )
+    ordered = model.get("interactions") or not model.get("bits")
+    if ordered and list(there) != list(known):
+        raise ValueError(f"{cache} is a cache whose columns stand in another order than the model's: convert again")
+    for name in ("bits", "interactions", "hash_all", "zero_based"):
+        if _plain(here.get(name)) != _plain(model.get(name)):
+            raise ValueError(
+                f"{cache} is a cache that was made with {name} {here.get(name)!r}, and the model was learned with "
+                f"{model.get(name)!r}: say --{name.replace('_', '-')} where it is made, with steelyard convert"
+            )
+
+
+def _plain(value: Any) -> Any:
+    """An option to be compared: what says nothing is None, and one word is a list of one."""
+    return [value] if isinstance(value, str) else value or None
 
 
 def _open_libsvm(paths: list[str], said: dict[str, Any]) -> Source:
@@ -278,86 +334,3 @@ def _text_format(chosen: str, said: dict[str, Any]) -> Any:
 
     options = {name: said[name] for name in [*wanted, "header"]}
     return CsvFormat(delimiter="\t" if chosen == "tsv" else None, **options)
-
-
-class WeightedSource(Source):
-    """A source with the weights of its rows in a file of their own, one a line."""
-
-    def __init__(self, source: Source, weights: PathLike) -> None:
-        super().__init__()
-        self._source, self._path, self._shown = source, os.fspath(weights), shown_name(weights)
-        self.name, self.read_again, self.total_bytes = source.name, source.read_again, source.total_bytes
-        self.names, self.labels_may_lack = source.names, source.labels_may_lack
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._source, name)
-
-    def schema(self) -> dict[str, Any]:
-        return self._source.schema()
-
-    def extent(self) -> Extent:
-        return self._source.extent()
-
-    def place(self, row: int, column: int | None = None) -> str:
-        return self._source.place(row, column)
-
-    def whole(self) -> Rows:
-        rows = self._source.whole()
-        return next(self._weighted(iter([rows])), rows)
-
-    def blocks(self) -> Iterator[Rows]:
-        return self._weighted(self._source.blocks())
-
-    def stream(self) -> Iterator[Rows]:
-        return self._weighted(self._source.stream())
-
-    def _weighted(self, blocks: Iterator[Rows]) -> Iterator[Rows]:
-        numbers, at = _numbers(self._path), 0
-        kept = np.empty(0)
-        for rows in blocks:
-            while kept.size < rows.y.size:
-                more = next(numbers, None)
-                if more is None:
-                    raise ValueError(f"{self._shown} has {at + kept.size} weights, and {self.name} has more rows")
-                kept = np.concatenate([kept, more])
-            self.bytes_read, self.missing, self.label_names = (
-                self._source.bytes_read,
-                self._source.missing,
-                self._source.label_names,
-            )
-            yield rows._replace(weight=rows.weight * kept[: rows.y.size])
-            at, kept = at + rows.y.size, kept[rows.y.size :]
-        left = kept.size + sum(more.size for more in numbers)
-        if left:
-            raise ValueError(f"{self._shown} has {at + left} weights, and {self.name} has {at} rows")
-
-
-def _numbers(path: str) -> Iterator[Any]:
-    """The numbers of a file, one a line."""
-    line = 0
-    for content in read_blocks(path, STRETCH):
-        tokens = content.splitlines()
-        try:
-            found = np.array([float(token) for token in tokens])
-        except ValueError:
-            place = next(i for i, token in enumerate(tokens) if not _is_number(token))
-            shown = tokens[place][:60].decode("utf-8", "replace")
-            raise ValueError(
-                f"{shown_name(path)}, line {line + place + 1}: a weight is one number a line, got {shown!r}"
-            ) from None
-        bad = np.flatnonzero(~((found >= 0.0) & (found <= MOST_WEIGHT)))
-        if bad.size:
-            raise ValueError(
-                f"{shown_name(path)}, line {line + bad[0] + 1} has the weight {found[bad[0]]:g}: weights must be "
-                "finite and not negative"
-            )
-        line += len(tokens)
-        yield found
-
-
-def _is_number(token: bytes) -> bool:
-    try:
-        float(token)
-    except ValueError:
-        return False
-    return b"_" not in token

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +17,7 @@ from steelyard.losses import Array
 
 MOST_LABELS = 1000  # distinct labels that are kept: with more it is not a classification
 MOST_NAMES = 10_000  # of features, the first that are met
+PLACES = 1 << 18  # rows of a stream of which it is remembered where they stand
 _SHOWN = 3  # of the mistakes that are skipped
 
 
@@ -47,7 +50,7 @@ class Skipped:
         self.count = 0
         self.shown: list[str] = []
 
-    def add(self, error: ValueError) -> None:
+    def add(self, error: ValueError | str) -> None:
         """One more of them."""
         self.count += 1
         if len(self.shown) < _SHOWN:
@@ -67,6 +70,10 @@ class Source:
     """Text labels in the order in which they came: y then holds places among them. None where labels are numbers."""
     labels_may_lack = False
     """Whether a row may have no label, and NaN for it."""
+    skips = False
+    """Whether what cannot be read or learned is left out and counted, rather than the end of it all."""
+    gaps: deque[int] | None = None
+    """Where rows could not be read and were left out: how many rows came before each. Noted if a deque is put here."""
     missing = 0
     """How many cells were empty in the last pass."""
     bytes_read = 0
@@ -189,6 +196,32 @@ def cut_block(block: Block, rows: slice) -> Block:
     lo, hi = int(indptr[0]), int(indptr[-1])
     indices = block.indices if block.dense else block.indices[lo:hi]
     return Block(block.data[lo:hi], indices, indptr - indptr[0], block.n_features, block.dense, block.inspected)
+
+
+def take_rows(block: Block, rows: NDArray[np.intp]) -> Block:
+    """Some rows of a block, copied."""
+    sizes = np.diff(block.indptr)[rows].astype(np.intp)
+    ends = np.append(0, np.cumsum(sizes))
+    places = np.repeat(block.indptr[rows].astype(np.intp) - ends[:-1], sizes) + np.arange(ends[-1])
+    indices = block.indices if block.dense else block.indices[places]
+    return replace(block, data=block.data[places], indices=indices, indptr=ends.astype(np.uint64))
+
+
+def sound_rows(source: Source, rows: Rows, check: Callable[[Rows], Any]) -> tuple[Rows, NDArray[np.intp]]:
+    """Those of a source's rows that pass a check, and which they are; others are refused, or left out and noted."""
+    kept = np.arange(rows.y.size)
+    while True:
+        try:
+            with told_of(source, rows.before, kept):
+                check(rows)
+            return rows, kept
+        except ValueError as told:
+            if not source.skips or not isinstance(told.__context__, DataError):
+                raise
+            source.skipped.add(told)
+            others = np.delete(np.arange(kept.size), told.__context__.row)
+            kept = kept[others]
+            rows = Rows(take_rows(rows.block, others), rows.y[others], rows.weight[others], rows.before)
 
 
 def distinct(labels: Array) -> Array:

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from steelyard.losses import Array
 
+BOM = b"\xef\xbb\xbf"
+"""The byte order mark of UTF-8, with which a file may begin."""
 _NOTHING = np.empty(0)
 
 
@@ -50,6 +52,8 @@ class Part:
     """Names of features that were met here for the first time."""
     missing: int = 0
     """How many cells were empty."""
+    lost: bool = False
+    """Whether it stands for a row that could not be read."""
     range: Range = field(default_factory=Range)
     """Of LIBSVM's indices."""
     query: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
@@ -122,7 +126,7 @@ class Format:
 
         Of the first file it says what columns there are and of which kind; those of others must have the same.
         """
-        return 0
+        return len(BOM) if content.startswith(BOM) else 0
 
     def cut(self, content: bytes) -> bool:
         """Whether a stretch that ends with a line may end here: not inside of quotes."""

@@ -22,12 +22,11 @@ from numpy.typing import NDArray
 from steelyard.data.block import Block, copied, join_blocks
 from steelyard.data.files import can_be_read_again, read_blocks, shown_name, total_size
 from steelyard.data.mistakes import error_of
-from steelyard.data.source import MOST_NAMES, Extent, Rows, Skipped, Source, few_labels
+from steelyard.data.source import MOST_NAMES, PLACES, Extent, Rows, Skipped, Source, few_labels
 from steelyard.data.stretch import Format, Mistake, Part
 
 STRETCH = 1 << 20  # bytes that one thread parses at a time: few enough for its cache
 _LONG = 0.05  # seconds, after which what was parsed is not kept waiting for more
-_PLACES = 1 << 18  # rows of a stream whose lines are remembered
 
 
 class Mark(NamedTuple):
@@ -156,6 +155,7 @@ def _good_pieces(
             _set(before, parse, content[:begin])
             yield from _good_pieces(before, content[:begin], parse, form, file, lines, skipped)
         lost = Part.empty(content.count(b"\n", begin, end), end - begin)
+        lost.lost = True
         yield lost
         lines += content.count(b"\n", 0, end)
         content = content[end:]
@@ -236,13 +236,13 @@ class TextSource(Source):
         self.format = form
         self.read_again = all(map(can_be_read_again, self.paths))
         self.total_bytes = total_size(self.paths)
-        self._skips = on_error == "skip"
+        self.skips = on_error == "skip"
         self.labels_may_lack = form.labels_may_lack
         self._start: Mark | None = None
         self._stretch = STRETCH
         self._gone_through = False
         self._places: deque[_Lines] = deque()
-        self._remembered = _PLACES
+        self._remembered = PLACES
 
     def schema(self) -> dict[str, Any]:
         return self.format.schema()
@@ -255,11 +255,14 @@ class TextSource(Source):
             raise ValueError(f"{self.name} can be read only once, and has been")
         self._gone_through = True
         self.missing, self.bytes_read = 0, 0
-        self.skipped = Skipped()
-        skipped = self.skipped if self._skips else None
+        self.skipped, rows = Skipped(), 0
+        skipped = self.skipped if self.skips else None
         for part in read_parts(self.paths, self.format, self._stretch, start=self._start, skipped=skipped):
             self.missing += part.missing
             self.bytes_read += part.size
+            rows += part.y.size
+            if part.lost and self.gaps is not None:
+                self.gaps.append(rows)
             self._gather_names(part)
             if part.labels is not None:
                 part.y = self._coded(part)

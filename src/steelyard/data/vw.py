@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from steelyard.data.stretch import Format, Mistake, Part
 from steelyard.data.text import STRETCH
 from steelyard.kernels import layout
 
+_TWO_WORDS = re.compile(rb"[^|\n]*?[^ |\n]+ +[^ |\n]+ +")
 _NAMES = 1 << 14  # that are noted in one stretch, at most
 _COMPLAINTS = {
     layout.BAD_LABEL: "the label is not a number",
@@ -156,7 +158,9 @@ class VwFormat(Format):
         for kind, index, start, end in room.odd[:odd].tolist():
             _patch(room, content, kind, index, start, end)
         if state[layout.PARSE_RESULT] != layout.DONE:
-            raise Mistake(content, int(state[layout.PARSE_STOPPED]), _COMPLAINTS[int(state[layout.PARSE_RESULT])])
+            at, result = int(state[layout.PARSE_STOPPED]), int(state[layout.PARSE_RESULT])
+            words = _TWO_WORDS.match(content, at) if result == layout.HAS_BASE else None
+            raise Mistake(content, at if words is None else words.end(), _COMPLAINTS[result])
         count, found = int(state[layout.PARSE_ROWS]), int(state[layout.PARSE_NAMES])
         pairs = int(state[layout.PARSE_PAIRS])
         settled = room.settler.settle(

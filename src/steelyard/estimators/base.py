@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Integral
@@ -145,30 +146,44 @@ class OnlineEstimator(EventEstimator, Exports, BaseEstimator):  # type: ignore[m
             raise ValueError(f"{error} The first is in row {row}.") from None
 
     def _hashes(self, X: Any, reset: bool) -> bool:
-        """Whether X is a frame whose columns are hashed: by what ``fit`` saw, or because it holds text."""
+        """Whether X is a frame that is read as columns: as the model's data was, or because it holds text."""
         if not reset:
-            return getattr(self, "columns_", None) is not None
+            return getattr(self, "columns_", None) is not None or (is_frame(X) and "columns" in self._schema())
         self.columns_: dict[str, Any] | None = None
+        self.__dict__.pop("schema_", None)
         if not is_frame(X) or not all(isinstance(name, str) for name in X.columns):
             return False
         kinds = frame_kinds(X)
         return self.bits is not None or TEXT in kinds.values()
 
+    def _schema(self) -> dict[str, Any]:
+        """How rows are read for this model, where it knows."""
+        return getattr(self, "columns_", None) or getattr(self, "schema_", None) or {}
+
     def _validate_frame(self, X: Any, y: Any, checks: dict[str, Any], *, reset: bool) -> Any:
-        """A frame of text, or to be hashed, as a CSR matrix."""
+        """A frame of text, or to be hashed, as a matrix."""
         if not is_frame(X):
             raise ValueError("this model was fitted on a frame with columns of text: give it such a frame")
-        _check_feature_names(self, X, reset=reset)
-        _check_n_features(self, X, reset=reset)
-        columns = Columns(bits=self.bits, schema=self.columns_, optional_label=True)
-        if reset:
+        if (
+            reset or getattr(self, "columns_", None) is not None
+        ):  # models of files and of events take columns in any order
+            _check_feature_names(self, X, reset=reset)
+            _check_n_features(self, X, reset=reset)
+        columns = Columns(bits=self.bits, optional_label=True) if reset else Columns.of_schema(self._schema())
+        if not columns.decided:
             columns.decide(list(X.columns), frame_kinds(X).__getitem__)
+        columns.places(list(X.columns))
+        if reset:
             self.columns_ = columns.schema()
         found = frame_rows(X, columns)
-        indptr, indices = found.indptr.astype(np.int64), found.indices.astype(np.int64)
-        from scipy.sparse import csr_matrix
+        matrix: Any
+        if columns.bits is None:
+            matrix = found.values.reshape(len(X), len(columns.kinds))
+        else:
+            from scipy.sparse import csr_matrix
 
-        matrix = csr_matrix((found.values, indices, indptr), shape=(len(X), columns.n_features))
+            parts = (found.values, found.indices.astype(np.int64), found.indptr.astype(np.int64))
+            matrix = csr_matrix(parts, shape=(len(X), columns.n_features))
         if isinstance(y, str):
             return matrix
         y = _check_y(y, estimator=self, **checks)
@@ -183,6 +198,12 @@ class OnlineEstimator(EventEstimator, Exports, BaseEstimator):  # type: ignore[m
         if self.early_stopping:
             block = inspected(block)
             watch = self._stopping(block, y, weight, factor)
+            if len(seeds) == 1:
+                warnings.warn(
+                    "early_stopping=True with passes=1 stops nothing: rows are held out, and not learned. Allow more "
+                    "passes, passes=50 for example, or set early_stopping to False",
+                    stacklevel=3,
+                )
             weight = np.where(watch.held, 0.0, weight)  # which is as if these rows were not there
         learner.progress = first = Progress()  # later passes do not count
         traces = learn_passes(

@@ -79,8 +79,9 @@ class OnlineClassifier(ClassifierMixin, ClassifierEvents, OnlineEstimator):  # t
         Passes of ``fit`` over the data.
     early_stopping : bool, default=False
         Let ``fit`` hold out a part of the rows, look at their average loss after each pass, stop where it gets no
-        better, and keep the model of the best pass; ``passes`` is then the most that are made. Equal rows are held out
-        together, so that none is on both sides.
+        better, and keep the model of the best pass; ``passes`` is then the most that are made. With one pass there is
+        nothing to stop, and a warning says so. Equal rows are held out together, so that none is on both sides.
+        ``partial_fit``, ``learn_one`` and ``fit_stream`` refuse it: they have no rows to hold out.
     validation_fraction : float, default=0.1
         How much is held out, as a part of the weight; for a classifier of each class.
     n_iter_no_change : int, default=5
@@ -122,7 +123,8 @@ class OnlineClassifier(ClassifierMixin, ClassifierEvents, OnlineEstimator):  # t
         Of the last ``fit``: the average loss of each pass. The first is the progressive loss; from the second pass on,
         rows are predicted that were learned before.
     validation_losses_ : list of float, with ``early_stopping``
-        The average loss of the held-out rows after each pass. The model is that of the smallest.
+        The average loss of the held-out rows after each pass, infinite where the learner had diverged. The model is
+        that of the smallest.
     loss_curve_ : LossCurve
         How ``progressive_loss_`` came about along the stream: its arrays ``weight`` and ``loss`` have about a hundred
         points at most.
@@ -255,6 +257,7 @@ class OnlineClassifier(ClassifierMixin, ClassifierEvents, OnlineEstimator):  # t
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> OnlineClassifier:
         """Learn a block of rows, as they come. The first call names all ``classes``."""
+        self._refuse_early_stopping("partial_fit")
         with self._all_or_nothing():
             first = not self.__sklearn_is_fitted__()
             X, y = self._validate(X, y, reset=first)

@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from steelyard.data.event import shown
 from steelyard.data.hashing import DEFAULT_BITS, check_bits
 from steelyard.events import EventLearner
 from steelyard.losses import get_loss
 from steelyard.online import OnlineLearner, Progress
+
+_MOST_LABEL = 1 << 63  # beyond are no whole numbers of NumPy's
 
 
 class EventEstimator:
@@ -23,8 +26,13 @@ class EventEstimator:
 
     def _ready(self, model: Any, learner: OnlineLearner | None) -> EventLearner:
         """The learner of events; ``learner`` is a new one, where nothing was learned yet."""
-        known = getattr(model, "learner_", None)
-        bits = DEFAULT_BITS if model.bits is None else check_bits(model.bits)
+        known, schema = getattr(model, "learner_", None), model._schema()
+        bits = schema.get("bits") or (DEFAULT_BITS if model.bits is None else check_bits(model.bits))
+        if schema.get("interactions"):
+            raise ValueError(
+                f"this model was learned with the interactions {schema['interactions']}, which events do not have: use "
+                "a new model for them"
+            )
         if known is not None and known.state is not None and known.n_features != 1 << bits:
             raise ValueError(
                 f"this model was fitted on arrays of {known.n_features} columns, whose names it does not know: events "
@@ -34,6 +42,7 @@ class EventEstimator:
             known = learner
             assert known is not None
             known.progress = Progress()
+            model.schema_ = {"format": "json", "columns": None, "bits": bits}
         return EventLearner(known, bits)
 
     def _refuse_one_class_so_far(self) -> None:
@@ -65,13 +74,14 @@ class ClassifierEvents(EventEstimator):
             except (KeyError, TypeError):
                 pass
             else:
-                events.learn(x, target, w if factor == 1.0 else w * factor)
+                events.learn(x, target, w if factor == 1.0 else _times(w, factor))
                 return self
+        self._refuse_early_stopping("learn_one")
         with self._all_or_nothing():  # the first event, or the first of a class
             label = _checked(y)
             events = self._begin_events(label, classes)
             target, factor = self._targets.get(label) or self._new_label(label)
-            events.learn(x, target, w * factor)
+            events.learn(x, target, w if factor == 1.0 else _times(w, factor))
         return self
 
     def _begin_events(self: Any, y: Any, classes: Any) -> EventLearner:
@@ -93,9 +103,8 @@ class ClassifierEvents(EventEstimator):
             else:
                 events = self._ready(self, None)
                 if classes is not None and sorted(np.unique(classes)) != sorted(self.classes_):
-                    raise ValueError(
-                        f"classes={list(classes)} differ from those of the first call, {self.classes_.tolist()}"
-                    )
+                    given = np.asarray(classes).tolist()
+                    raise ValueError(f"classes={given} differ from those of the first call, {self.classes_.tolist()}")
                 if self._targets is not None and self.classes_.size == 1:
                     self._events = events  # nothing new but the learner's room to work in
                     return events
@@ -186,15 +195,14 @@ class RegressorEvents(EventEstimator):
 
     def learn_one(self: Any, x: Mapping[str, Any], y: float, w: float = 1.0) -> Any:
         """Learn one event, a dict of names and values: see :meth:`OnlineClassifier.learn_one`."""
-        if isinstance(y, str):
-            raise ValueError(f"y is the text {y!r}: targets of a regression must be numbers")
-        target, loss = float(y), get_loss(self.loss)
+        target, loss = _number(y), get_loss(self.loss)
         if (loss.labels != "real" or not math.isfinite(target)) and loss.invalid_labels(np.array([target])).size:
             raise ValueError(f"y is {target:g}, outside the {loss.name} loss: use {loss.domain}")
         events = self._events
         if events is not None and events.learner is self.learner_:
             events.learn(x, target, w)
             return self
+        self._refuse_early_stopping("learn_one")
         with self._all_or_nothing():
             self._begin_events().learn(x, target, w)
         return self
@@ -225,15 +233,35 @@ class RegressorEvents(EventEstimator):
             return math.inf
 
 
+def _times(w: Any, factor: float) -> Any:
+    """A weight times that of its class; what cannot be multiplied is left to who checks weights."""
+    try:
+        return w * factor
+    except (TypeError, OverflowError):
+        return w
+
+
+def _number(y: Any) -> float:
+    """A target of a regression."""
+    try:
+        if isinstance(y, (str, bytes)):
+            raise TypeError
+        return float(y)
+    except (TypeError, ValueError, OverflowError):
+        what = "the text " if isinstance(y, str) else ""
+        raise ValueError(f"y is {what}{shown(y)}: targets of a regression must be finite numbers") from None
+
+
 def _checked(label: Any) -> Any:
     """A label as Python has it, if it can be one of a class."""
     value = label.item() if isinstance(label, np.generic) else label
     if (
         not isinstance(value, (str, bool, int, float))
         or value != value
-        or (isinstance(value, float) and value != math.floor(value))
+        or (isinstance(value, float) and (math.isinf(value) or value != math.floor(value)))
+        or (isinstance(value, int) and abs(value) >= _MOST_LABEL)
     ):
-        raise ValueError(f"y is {label!r}: the label of a class must be text, a whole number or a truth value")
+        raise ValueError(f"y is {shown(label)}: the label of a class must be text, a whole number or a truth value")
     return value
 
 

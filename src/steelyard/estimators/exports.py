@@ -6,6 +6,7 @@ import json
 import os
 from typing import Any
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 
@@ -117,13 +118,21 @@ def _linear(model: Any) -> Any:
     from steelyard.export.linear import LinearModel
 
     check_is_fitted(model)
-    if getattr(model, "columns_", None) is not None:
-        raise ValueError(
-            "this model was fitted on columns that are hashed before the model sees them, and no other library does "
-            "that: use save(), or make numbers of the columns first and fit on those"
-        )
     learner = model.learner_
+    schema = model._schema()
+    if schema.get("bits") is not None and schema.get("format") != "libsvm":  # there, columns are numbers
+        raise ValueError(
+            "this model was fitted on names, or columns of text, that are hashed before the model sees them, and no "
+            "other library does that: use save(), or make numbers of the columns first and fit on those"
+        )
     classes = getattr(model, "classes_", None)
-    if classes is not None and len(classes) < 2:
-        raise ValueError("this model has learned events of one class only: there is nothing to tell apart yet")
-    return LinearModel(learner.loss, learner, classes, getattr(model, "feature_names_in_", None))
+    return LinearModel(learner.loss, learner, classes, _names(model))
+
+
+def _names(model: Any) -> Any:
+    """The names of all features: those of the frame, or of the columns of a file."""
+    known = model.learner_.notes.get("names") or {}
+    if hasattr(model, "feature_names_in_") or not known:
+        return getattr(model, "feature_names_in_", None)
+    names = [known.get(str(index)) for index in range(model.learner_.n_features)]
+    return None if None in names else np.array(names, dtype=object)

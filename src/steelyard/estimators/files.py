@@ -76,6 +76,8 @@ def _plain_labels(classes: NDArray[Any]) -> list[Any]:
 
 def _schema(model: Any, names: Any, label_kind: str) -> dict[str, Any]:
     """How the shell reads rows for this model."""
+    if hasattr(model, "schema_"):
+        return dict(model.schema_)
     if getattr(model, "columns_", None) is not None:
         return {**model.columns_, "format": "csv", "label_kind": label_kind}
     if names is not None:
@@ -149,8 +151,10 @@ def _as_it_was(kind: type[Any], learner: OnlineLearner, classes: Any, saved: dic
     if classes is not None:
         model.classes_ = _typed(learner.notes["classes"], str(saved["classes_dtype"]))
     model.columns_ = saved["columns"]
-    if model.columns_ is not None:
-        Columns(schema=model.columns_, bits=model.columns_["bits"], optional_label=True)
+    if model.columns_ is None and saved["feature_names"] is None:
+        model.schema_ = learner.notes.get("data") or {}
+    if "columns" in model._schema():
+        Columns.of_schema(model._schema())
     names, width = saved["feature_names"], int(saved["n_features_in"])
     if names is not None:
         if not all(isinstance(each, str) for each in names) or len(names) != width:

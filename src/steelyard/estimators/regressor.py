@@ -110,6 +110,7 @@ class OnlineRegressor(RegressorMixin, RegressorEvents, OnlineEstimator):  # type
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> OnlineRegressor:
         """Learn a block of rows, as they come."""
+        self._refuse_early_stopping("partial_fit")
         with self._all_or_nothing():
             first = not self.__sklearn_is_fitted__()
             X, y = self._validate(X, y, reset=first)

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from steelyard.data.block import Block
 from steelyard.data.order import row_keys
+from steelyard.data.source import take_rows
 from steelyard.losses import Array
 from steelyard.online import OnlineLearner
 from steelyard.scores import row_losses
-from steelyard.streaming import take_rows
 
 
 class EarlyStopping:
@@ -62,14 +62,11 @@ class EarlyStopping:
         self._best_loss = np.inf
         self._waited = 0
         self.losses: list[float] = []
-        """The average loss of the held-out rows after each pass."""
+        """The average loss of the held-out rows after each pass; infinite where the learner had diverged."""
 
     def enough(self, learner: OnlineLearner) -> bool:
         """Look at the model after a pass; True if the passes so far are enough."""
-        each = row_losses(learner.loss, learner.predict_block(self._block), self._y)
-        each = each if each.ndim == 1 else each.mean(axis=1)
-        with np.errstate(all="ignore"):
-            loss = float(self._weight @ each / self._weight.sum())
+        loss = self._loss(learner)
         self.losses.append(loss)
         least = self._best_loss
         needed = least - self._tol * abs(least) if self._tol is not None and np.isfinite(least) else np.inf
@@ -78,6 +75,17 @@ class EarlyStopping:
             self._best_loss = loss
             self._best = type(learner.state)(*(array.copy() for array in learner.state))
         return self._tol is not None and self._waited >= self._patience
+
+    def _loss(self, learner: OnlineLearner) -> float:
+        """The average over the held-out rows; infinite where the learner has diverged."""
+        prediction = learner.predict_block(self._block)
+        if np.isnan(prediction).any():
+            return np.inf
+        each = row_losses(learner.loss, prediction, self._y)
+        each = each if each.ndim == 1 else each.mean(axis=1)
+        with np.errstate(all="ignore"):
+            loss = float(self._weight @ each / self._weight.sum())
+        return loss if loss == loss else np.inf
 
     def put_back(self, learner: OnlineLearner) -> None:
         """Give the learner what it had learned after the best pass."""

@@ -38,6 +38,7 @@ def learn_source(
         classes=classes,
         loss=model.loss,
         passes=passes,
+        skip=source.skips,
         factors=factors,
     )
     model._begin_passes()

@@ -66,14 +66,16 @@ def total(below: str, above: str | None = None) -> str:
 
 ETA0 = sub("η", "0")
 LAM = sub("λ", "t")
+AND = '<mo rspace="1.2em">,</mo>'
+"""Between two formulas on a line."""
 NEXT = row("t", "+", "1")
 SQUARE = row("‖", sub("q", "t"), subsup("‖", "2", "2"))
 SLOPE = row("ℓ", "<mo>′</mo>", "(", "p", ")")
 
 AVERAGED = display(frac("1", "T"), total(row("t", "=", "1"), "T"), "ℓ", "(", sub("p", "t"), ",", sub("y", "t"), ")")
 FTRL = display(
-    *(sub("x", "t"), "=", frac(sub("θ", "t"), LAM), ",", sub("p", "t"), "=", "⟨", sub("q", "t"), ",", sub("x", "t")),
-    *("⟩", ",", sub("θ", NEXT), "=", sub("θ", "t"), "−", "c", sub("q", "t"), ",", "a", "="),
+    *(sub("x", "t"), "=", frac(sub("θ", "t"), LAM), AND, sub("p", "t"), "=", "⟨", sub("q", "t"), ",", sub("x", "t")),
+    *("⟩", AND, sub("θ", NEXT), "=", sub("θ", "t"), "−", "c", sub("q", "t"), AND, "a", "="),
     frac(SQUARE, LAM),
 )
 """A round of FTRL with ψ_t = λ_t/2 ‖x‖²."""
@@ -92,8 +94,8 @@ UPDATES = {
         *("c", "=", "<mi>min</mi>", "{", "1", ",", frac(row("ℓ", "(", "p", ")"), row("a", sup(SLOPE, "2"))), "}", SLOPE)
     ),
     "iwa": inline(
-        *("c", "=", frac(row("p", "−", "u", "(", "a", ")"), "a"), ",", "<mtext> where </mtext>"),
-        *(frac(row("d", "u"), row("d", "s")), "=", "−", "ℓ", "<mo>′</mo>", "(", "u", ")", ",", "u", "(", "0", ")"),
+        *("c", "=", frac(row("p", "−", "u", "(", "a", ")"), "a"), ",", "<mtext>\u00a0where\u00a0</mtext>"),
+        *(frac(row("d", "u"), row("d", "s")), "=", "−", "ℓ", "<mo>′</mo>", "(", "u", ")", AND, "u", "(", "0", ")"),
         *("=", "p"),
     ),
     "proximal": inline("c", "=", "ℓ", "<mo>′</mo>", "(", "p", "−", "a", "c", ")"),
@@ -107,7 +109,7 @@ GAMMA = inline(
 _GRADIENTS = row(total(row("i", "<mo>&lt;</mo>", "t")), "‖", sub("g", "i"), subsup("‖", "2", "2"))
 SCHEDULES = {
     "gap": inline(
-        *(sub("λ", "1"), "=", frac("1", ETA0), ",", sub("λ", NEXT), "=", LAM, "+"),
+        *(sub("λ", "1"), "=", frac("1", ETA0), AND, sub("λ", NEXT), "=", LAM, "+"),
         frac(_GAMMA, subsup("η", "0", "2")),
     ),
     "adagrad-norm": inline(LAM, "=", frac("1", ETA0), root(row("1", "+", _GRADIENTS))),

@@ -33,8 +33,8 @@ CAPTIONS = {
     "figure6": "A pass in which one example in fifty has weight h. Lines are means over five shuffles, bars reach "
     "from the smallest to the largest, and losses are cut at 10; the five stand beside one another at each of nine "
     "weights. The linearized update and scikit-learn's SGD are the same rule.",
-    "figure7": "How well IWA approximates the proximal step of the logistic loss: the ratio is 1 for short steps, and "
-    "grows slowly.",
+    "figure7": "How well IWA approximates the proximal step of the logistic loss: the ratio is near 1 for short steps, "
+    "and its title has the largest on this map.",
 }
 _LAM = formulas.inline(formulas.LAM)
 _LEGEND = {"figure1": True, "figure2": True, "figure3": False, "figure4": True}

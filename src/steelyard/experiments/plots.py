@@ -169,7 +169,10 @@ def _ratios(result: SweepResult, ax: Axes) -> None:
 
 def draw_sweep(figure: FigureBase, name: str, result: SweepResult, constant: float | None) -> None:
     """A panel of figures 1, 2 and 4: a sweep, and below it the ratios."""
-    grid = {"left": 0.165, "right": 0.965, "top": 0.86, "bottom": 0.115, "hspace": 0.1, "height_ratios": (3.0, 1.25)}
+    notes = int((~(result.mean <= _limits(result)[0])).any(axis=1).sum())
+    above = max(43, 23 + 10 * notes) / (72 * HEIGHTS[draw_sweep])  # the title, and a line for each note
+    grid: dict[str, Any] = {"left": 0.165, "right": 0.965, "top": 1.0 - above, "bottom": 0.115}
+    grid |= {"hspace": 0.1, "height_ratios": (3.0, 1.25)}
     upper, lower = figure.subplots(2, 1, sharex=True, gridspec_kw=grid)
     plot_sweep(result, upper, title=name, constant=constant)
     upper.set_xlabel("")

@@ -44,7 +44,7 @@ def _types() -> dict[str, int]:
     from onnx import TensorProto
 
     kinds = {"float": TensorProto.FLOAT, "double": TensorProto.DOUBLE, "text": TensorProto.STRING}
-    return kinds | {"b": TensorProto.BOOL, "i": TensorProto.INT64}
+    return kinds | {"b": TensorProto.BOOL, "i": TensorProto.INT64, "u": TensorProto.UINT64}
 
 
 def to_onnx(model: LinearModel) -> Any:
@@ -105,14 +105,14 @@ def _regression(graph: _Graph, model: LinearModel, scores: str, types: dict[str,
 
 
 def _onnx_classes(classes: NDArray[Any]) -> NDArray[Any]:
-    """The classes as a tensor holds them: text, truth values, whole numbers of 64 bits, doubles."""
+    """The classes as a tensor holds them: text, truth values, whole numbers of 64 bits, signed if all fit, doubles."""
     if classes.dtype.kind in "OUT":
         texts = all(isinstance(label, str) for label in classes.tolist())
         if not texts:
             raise ValueError(f"classes of mixed kinds have no place in ONNX: {classes.tolist()}")
         return classes.astype(object)
     if classes.dtype.kind in "iu":
-        return classes.astype(np.int64)
+        return classes.astype(np.int64 if classes.max() <= np.iinfo(np.int64).max else np.uint64)
     return classes if classes.dtype.kind == "b" else classes.astype(np.float64)
 
 
