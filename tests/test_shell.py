@@ -119,7 +119,6 @@ WRONG_OPTIONS = [  # for the file x with labels -1 and 1, what is told
     ("learn x --bits 99", "^steelyard: --bits must be a whole number"),
     ("learn x -q a", "^steelyard: --interactions: an interaction is two"),
     ("learn x --weight w", "no weight 'w'"),
-    ("predict l t.csv", "is read as csv, but the model was learned from libsvm"),
     ("learn x --loss poisson", "the poisson loss takes .* cannot classify"),
     ("learn x --task regression --loss logistic", "use OnlineClassifier, or --task classification"),
     ("learn t.csv --label y --task regression", "has labels that are text"),
