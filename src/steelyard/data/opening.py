@@ -110,7 +110,7 @@ def open(
     known = schema or {}
     cached = chosen == "arrow" and any(os.path.isfile(path) and is_cache(path) for path in paths)
     if known and not cached and _family(chosen) != _family(known["format"]):
-        raise OptionError(
+        raise ValueError(
             f"{shown_name(paths[0])} is read as {chosen}, but the model was learned from {known['format']}, whose "
             "features have other names: give a file of that format, or say --format"
         )
