@@ -429,6 +429,10 @@ def test_tables_and_options_that_disagree_are_refused(tmp_path):
         rewrite(path, **changes)
         with pytest.raises(ValueError, match=message):
             Learner.load(path)
+    trained("mixture")[0].save(path)
+    rewrite(path, header={"options": {"fit_intercept": False, "n_outputs": 1}})
+    with pytest.raises(ValueError, match="it has an intercept, and its options say"):
+        Learner.load(path)
 
 
 def test_a_mixture_whose_labels_overflowed_can_be_loaded(tmp_path):

@@ -82,6 +82,7 @@ class Ftrl(OnlineLearner):
         self._eta0 = np.full(self.n_outputs, eta0)
         self._rules = np.full(self.n_outputs, rules)
         self.certificate = check_flag("certificate", certificate)
+        self.guard = check_flag("guard", guard)
         if guard and (regularizer.center, regularizer.metric, regularizer.radius) != ("origin", "scalar", None):
             raise ValueError(
                 "guard=True needs center='origin', metric='scalar' and no radius: Algorithm 1's condition is for those"
@@ -90,7 +91,6 @@ class Ftrl(OnlineLearner):
             raise ValueError(
                 "guard=True takes no l1 and l2: Algorithm 1's condition is for a learner without penalties"
             )
-        self.guard = check_flag("guard", guard)
         self.average = check_flag("average", average)
         if self.average:
             _check_average(regularizer, self.guard)

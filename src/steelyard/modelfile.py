@@ -268,10 +268,12 @@ def _set_state(learner: OnlineLearner, parts: _Parts) -> None:
         else:
             getattr(state, name)[...] = part
     stored = table.records if isinstance(table, SparseArray) else table
+    last = state.table[-record:]
     if isinstance(learner, Mixture):
+        _check_intercept(learner, last[: layout.EXPERTS * learner.n_outputs])
         _check_mixture(learner, state, stored.reshape(-1, record))
     else:
-        _check_table(learner, stored.reshape(-1, record), state.table[-record:])
+        _check_table(learner, stored.reshape(-1, record), last)
         counts = state.sums[:, [layout.ROWS, layout.NEGATIVE, layout.GUARDED]]
         _require(((counts >= 0.0) & (counts < 2.0**63)).all(), "is damaged: a count is out of range")
         _require((state.clocks[:, layout.WEIGHT] >= 0.0).all(), "is damaged: a weight is negative")
@@ -288,6 +290,10 @@ def _check_table(learner: Any, records: NDArray[Any], last: NDArray[Any]) -> Non
     if diagonal:
         _require((records[:, 0] >= 0.0).all(), "is damaged: the scale of a column is out of range")
     weights = last[1 : 1 + learner.n_outputs] if diagonal else last
+    _check_intercept(learner, weights)
+
+
+def _check_intercept(learner: OnlineLearner, weights: NDArray[Any]) -> None:
     right = learner.fit_intercept or not weights.any()
     _require(right, "is damaged: it has an intercept, and its options say that it has none")
 
