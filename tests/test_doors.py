@@ -191,6 +191,10 @@ def test_a_cache_has_no_row_that_cannot_be_learned(tmp_path, capsys, name, text,
     out, err = capsys.readouterr()
     assert out.startswith("1 rows")
     assert told in err
+    shell("convert", tmp_path / name, "--output", tmp_path / "x.arrow", "--on-error", "skip", "--no-shuffle", "--json")
+    found = json.loads(capsys.readouterr().out)
+    assert (found["examples"], found["skipped"]) == (1, 1)
+    assert found["bytes"] == (tmp_path / "x.arrow").stat().st_size
 
 
 def test_a_file_that_is_no_cache_is_not_written_over(tmp_path, capsys, vw_file):

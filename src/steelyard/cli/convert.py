@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from typing import Any
 
 from steelyard.cli.common import UsageError, check_output
-from steelyard.cli.inputs import add_data_options, check_data_options, open_data, tell_of_rows
+from steelyard.cli.inputs import add_data_options, add_no_shuffle, check_data_options, open_data, tell_of_rows
 
 _EXAMPLES = """examples:
   steelyard convert clicks.vw.gz -q ab --bits 22 --output clicks.arrow
@@ -28,6 +29,8 @@ def add_parser(commands: Any) -> None:
     )
     add_data_options(parser)
     parser.add_argument("--output", required=True, metavar="FILE", help="where to write it; the name ends in .arrow")
+    add_no_shuffle(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of sentences")
     parser.add_argument("--quiet", action="store_true", help="say nothing but what is wrong")
     parser.set_defaults(run=run, interrupted="nothing was written")
 
@@ -48,11 +51,14 @@ def run(options: argparse.Namespace) -> int:
     source = open_data(options)
     with progress_bar() as bar:
         report = None
-        if bar is not None and not options.quiet:
+        if bar is not None and not options.quiet and not options.json:
             shown = bar
             report = lambda rows: shown(f"{rows:,} rows", source.bytes_read, source.total_bytes)  # noqa: E731
         rows = write_cache(source, options.output, report)
-    if not options.quiet:
+    if options.json:
+        found = {"examples": rows, "missing": source.missing, "skipped": source.skipped.count}
+        print(json.dumps({**found, "bytes": os.path.getsize(options.output), "output": options.output}))
+    elif not options.quiet:
         for each in tell_of_rows(source):
             print(f"steelyard: {each}", file=sys.stderr)
         print(f"{rows} rows, {os.path.getsize(options.output):,} bytes: {options.output}")
