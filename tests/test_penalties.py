@@ -96,10 +96,10 @@ def test_shrinking_is_the_flow(x, way, l1, l2):
     assert abs(float(shrunk(np.array([x]), np.array(way), l1, l2)[0])) == pytest.approx(expected, rel=1e-13, abs=2e-15)
 
 
-@pytest.mark.parametrize(("l1", "l2"), PENALTIES[:3])
+@pytest.mark.parametrize(("l1", "l2"), [*PENALTIES[:3], (1e-3, 1e-7), (0.0, 1e-5), (1e-4, 0.9), (0.0, 40.0)])
 @pytest.mark.parametrize("metric", METRICS)
 def test_the_kernel_shrinks_as_the_formula_says(metric, l1, l2):
-    """A feature waits for 1 to 500 rows: the series, and the exponential. Dense rows do not wait."""
+    """A feature waits for 1 to 500 rows. Dense rows do not wait, and have a series of their own for short ways."""
     for wait in (1, 30, 500):
         X = np.zeros((wait + 2, 2))
         X[0, 0] = X[-1, 0] = 1.0

@@ -39,7 +39,7 @@ class State(NamedTuple):
     """The sum of h*c*q, (features + 1) x outputs, where a certificate needs it beside the table; else empty."""
 
 
-_WORK = {"learn_composite": (8, 0), "learn_shrinking": (6, 2), "learn_averaged": (5, 0)}
+_WORK = {"learn_composite": (8, 0), "learn_shrinking": (6, 4), "learn_averaged": (5, 0)}
 """Kernels whose state has two arrays more, and their room to work in: numbers for each output, and for each output and
 non-zero of the longest row."""
 

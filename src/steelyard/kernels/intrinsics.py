@@ -195,6 +195,17 @@ def bits_of(typingctx: Any, number: Any) -> Any:
     return signature, codegen
 
 
+@intrinsic
+def from_bits(typingctx: Any, bits: Any) -> Any:
+    """The number in double precision that has these 64 bits."""
+    signature = f8(types.uint64)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], ir.DoubleType())
+
+    return signature, codegen
+
+
 # ------------------------------------------------------------------------------------- memory by address, in words
 
 

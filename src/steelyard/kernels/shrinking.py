@@ -19,8 +19,8 @@ import numpy as np
 
 from steelyard.kernels.anyrow import add_dual, observe_any, record_form, update_any
 from steelyard.kernels.certificate import certify_round
-from steelyard.kernels.compile import dense_jit, inline_dense_jit, inline_jit, jit
-from steelyard.kernels.intrinsics import call_step, prefetch_once
+from steelyard.kernels.compile import inline_dense_jit, inline_jit, jit
+from steelyard.kernels.intrinsics import bits_of, call_step, from_bits, prefetch_once
 from steelyard.kernels.layout import (
     CLASSES,
     L1,
@@ -36,27 +36,35 @@ from steelyard.kernels.rows import ONE, TWO, ZERO, fetch_ahead, weights_ahead
 from steelyard.kernels.schedule import CAPPED, bounded, grow, integrated_rate, lam_before
 from steelyard.kernels.single import read_config
 
-_SHORT = 0.02  # up to here the series below are exact to the last digit
+_LOG2_E = 1.0 / math.log(2.0)
+_LN2_HIGH, _LN2_LOW = 0.693147180369123816490, 1.90821492927058770002e-10  # the first with zeros at its end
+_ROUND = 1.5 * 2.0**52  # a number plus this has its whole part in the last bits
+_ONE_BITS, _FRACTION = np.uint64(1023 << 52), np.uint64(52)
+_SHORT = 1e-4  # up to here few terms are exact to the last digit: a dense row's features shrink after each row
+_GONE = 700.0  # e^-700 is as good as 0, and its bits are those of a usual number
+_F = tuple(1.0 / math.factorial(n) for n in range(2, 14))
+
+
+@inline_jit
+def _decay(z):
+    """(e^-z, 1 - e^-z) for z >= 0, each to the last digits, without a branch: a row's features, and those of a dense
+    table all at once, differ too much in z for the processor to guess one."""
+    whole = min(z, _GONE) * _LOG2_E + _ROUND
+    n = whole - _ROUND
+    r = (min(z, _GONE) - n * _LN2_HIGH) - n * _LN2_LOW  # at most ln(2)/2 in size
+    q = r * r
+    even = 1.0 + q * (_F[1] + q * (_F[3] + q * (_F[5] + q * (_F[7] + q * (_F[9] + q * _F[11])))))
+    odd = _F[0] + q * (_F[2] + q * (_F[4] + q * (_F[6] + q * (_F[8] + q * _F[10]))))
+    lost = r * (even - r * odd)  # 1 - e^-r
+    power = from_bits(_ONE_BITS - (bits_of(whole) << _FRACTION))  # 2^-n
+    return power - power * lost, (1.0 - power) + power * lost
 
 
 @inline_jit
 def _shrunk(x, d, l1, l2):
-    """x after shrinking for d, where l2 d is less than ``_SHORT``; else :func:`_shrunk_far`."""
-    z = l2 * d
-    part = 1.0 - z / 2.0 * (1.0 - z / 3.0 * (1.0 - z / 4.0 * (1.0 - z / 5.0 * (1.0 - z / 6.0 * (1.0 - z / 7.0)))))
-    left = max(0.0, abs(x) * (1.0 - z * part) - l1 * (d * part))  # part = (1 - e^-z)/z
-    return left if x > 0.0 else -left
-
-
-@jit
-def _shrunk_far(x, d, l1, l2):
-    """x after shrinking for any d."""
-    z = l2 * d
-    if not z >= _SHORT:
-        return _shrunk(x, d, l1, l2)
-    lost = -math.expm1(-z)
-    left = max(0.0, abs(x) * (1.0 - lost) - l1 * (lost / l2))
-    return left if x > 0.0 else -left
+    """x after shrinking for d."""
+    kept, lost = _decay(l2 * d)
+    return math.copysign(max(0.0, abs(x) * kept - l1 / l2 * lost), x)
 
 
 @inline_jit
@@ -67,34 +75,41 @@ def _measure(table, base, at, form):
     return r / math.sqrt(1.0 + table[base + at + size]) if adaptive else r
 
 
+@inline_dense_jit
+def _shrink_all(each, ways, count, l1, l2):
+    """Numbers shrink, each for its own way."""
+    for e in range(count):
+        each[e] = _shrunk(each[e], ways[e], l1, l2)
+
+
 @inline_jit
-def _settle(data, indices, lo, hi, table, stamps, at, k, form, penalty, now, ahead, stop):
-    """Let the features of a sparse row shrink up to now."""
+def _settle(data, indices, lo, hi, table, stamps, at, k, form, penalty, now, ahead, stop, room):
+    """Let the features of a sparse row shrink up to now: side by side, so that several are done at a time."""
     _, _, width, size = form
     l1, l2 = penalty
+    each, ways = room[: room.size // 2], room[room.size // 2 :]
     for e in range(lo, hi):
         if ahead < stop:
             prefetch_once(table, np.uint64(indices[ahead]) * width)
             prefetch_once(stamps, np.uint64(indices[ahead]) * size)
             ahead += ONE
         j = np.uint64(indices[e])
-        place = j * width + at
-        d = (now - stamps[j * size + k]) * _measure(table, j * width, at, form)
+        each[e - lo] = table[j * width + at]
+        ways[e - lo] = (now - stamps[j * size + k]) * _measure(table, j * width, at, form)
         stamps[j * size + k] = now
-        if l2 * d < _SHORT:
-            table[place] = _shrunk(table[place], d, l1, l2)
-        else:
-            table[place] = _shrunk_far(table[place], d, l1, l2)
+    _shrink_all(each, ways, hi - lo, l1, l2)
+    for e in range(lo, hi):
+        table[np.uint64(indices[e]) * width + at] = each[e - lo]
 
 
 @inline_jit
-def _settle_row(data, indices, lo, hi, table, stamps, at, k, form, penalty, now, ahead, stop):
+def _settle_row(data, indices, lo, hi, table, stamps, at, k, form, penalty, now, ahead, stop, room):
     """:func:`_settle`, compiled for the usual form."""
     if form[0] and form[3] == ONE and not form[1]:
         usual = (True, False, TWO, ONE)
-        _settle(data, indices, lo, hi, table, stamps, ONE, ZERO, usual, penalty, now, ahead, stop)
+        _settle(data, indices, lo, hi, table, stamps, ONE, ZERO, usual, penalty, now, ahead, stop, room)
     else:
-        _settle(data, indices, lo, hi, table, stamps, at, k, form, penalty, now, ahead, stop)
+        _settle(data, indices, lo, hi, table, stamps, at, k, form, penalty, now, ahead, stop, room)
 
 
 @jit
@@ -112,53 +127,62 @@ def _keep(indices, lo, hi, table, stamps, first, form, kept, back):
                 kept[at], kept[room + at] = table[place], stamps[stamp]
 
 
-@dense_jit
-def _all_short(table, limit):
-    """Whether no r of records [r, w] is above a limit."""
-    count = 0
-    for j in range(table.size // 2):
-        count += int(not table[TWO * j] <= limit)
-    return count == 0
-
-
 def _shrink(table, at, form, penalty, d):
-    """Every feature of a table shrinks, as those of a dense row do, where l2 d is short for all."""
+    """Every feature of a table shrinks, as those of a dense row do; returns for how many that was too far."""
     width = form[2]
     l1, l2 = penalty
+    far = 0
     for j in range(np.uint64(table.size) // width - ONE):
         base = j * width
         x, r = table[base + at], _measure(table, base, at, form)
+        z = l2 * (d * r)
+        left = abs(x) * (1.0 - z * (1.0 - z * (_F[0] - z * (_F[1] - z * _F[2]))))
+        left = max(0.0, left - l1 * (d * r) * (1.0 - z * (_F[0] - z * (_F[1] - z * _F[2]))))
         if form[0]:
             table[base] = r + 0.0 * x  # whole records vectorise
-        table[base + at] = _shrunk(x, d * r, l1, l2)
+        table[base + at] = math.copysign(left, x) if z < _SHORT else x
+        far += int(not z < _SHORT)
+    return far
 
 
 _shrink_form = inline_dense_jit(_shrink)
 
 
 @jit
-def _shrink_far(table, stamps, path, at, k, form, penalty, d):
-    """The same for any d, and up to ``path`` where there are stamps."""
+def _shrink_far(table, at, form, penalty, d, short):
+    """The same for any d, but for features for which l2 d is below ``short``."""
+    width = form[2]
+    l1, l2 = penalty
+    for j in range(np.uint64(table.size) // width - ONE):
+        way = d * _measure(table, j * width, at, form)
+        if not l2 * way < short:
+            table[j * width + at] = _shrunk(table[j * width + at], way, l1, l2)
+
+
+@jit
+def _catch_up(table, stamps, path, at, k, form, penalty):
+    """Every feature shrinks up to now."""
     _, _, width, size = form
     l1, l2 = penalty
     for j in range(np.uint64(table.size) // width - ONE):
         base = j * width
-        way = path - stamps[j * size + k] if stamps.size > 0 else d
-        table[base + at] = _shrunk_far(table[base + at], way * _measure(table, base, at, form), l1, l2)
+        d = (path - stamps[j * size + k]) * _measure(table, base, at, form)
+        table[base + at] = _shrunk(table[base + at], d, l1, l2)
 
 
 @inline_jit
-def _shrink_row(table, stamps, at, k, form, penalty, d):
-    """The features of a dense row shrink."""
+def _shrink_row(table, at, form, penalty, d):
+    """The features of a dense row shrink; compiled for the usual forms."""
     diagonal, adaptive, _, size = form
-    l2 = penalty[1]
-    usual = size == ONE and not adaptive
-    if usual and not diagonal and l2 * d < _SHORT:
-        _shrink_form(table, ZERO, (False, False, ONE, ONE), penalty, d)
-    elif usual and diagonal and _all_short(table, _SHORT / (l2 * d)):
-        _shrink_form(table, ONE, (True, False, TWO, ONE), penalty, d)
+    if size > ONE or adaptive:
+        _shrink_far(table, at, form, penalty, d, 0.0)
+        return
+    if diagonal:
+        far = _shrink_form(table, ONE, (True, False, TWO, ONE), penalty, d)
     else:
-        _shrink_far(table, stamps[:0], 0.0, at, k, form, penalty, d)
+        far = _shrink_form(table, ZERO, (False, False, ONE, ONE), penalty, d)
+    if far > 0:
+        _shrink_far(table, at, form, penalty, d, _SHORT)
 
 
 def learn_shrinking(
@@ -185,7 +209,7 @@ def learn_shrinking(
 ):
     """Learn the rows in ``order``, for any number of outputs: like ``single.learn``.
 
-    ``work`` holds six numbers an output, and two for each output and feature of the longest row.
+    ``work`` holds six numbers an output, and four for each output and feature of the longest row.
     """
     schedule, power_t, _, diagonal, adaptive, _, intercept, dense, certify, _ = read_config(config)
     options = (dense, False, diagonal, adaptive, intercept)
@@ -194,12 +218,13 @@ def learn_shrinking(
     outputs = sums.shape[0]
     p, norm2, change = work[:outputs], work[outputs : 2 * outputs], work[2 * outputs : 3 * outputs]
     square, push = work[3 * outputs : 4 * outputs], work[4 * outputs : 5 * outputs]
-    rates, kept = work[5 * outputs : 6 * outputs], work[6 * outputs :]
+    rates, rest = work[5 * outputs : 6 * outputs], work[6 * outputs :]
+    kept, room = rest[: rest.size // 2], rest[rest.size // 2 :]
     first, width = record_form(diagonal, adaptive, outputs)
     form = (diagonal, adaptive, width, np.uint64(outputs))
     if dense:
         for k in range(np.uint64(outputs)):
-            _shrink_far(table, stamps, paths[k], first + k, k, form, penalty, 0.0)
+            _catch_up(table, stamps, paths[k], first + k, k, form, penalty)
     for i in range(order.size):
         row = order[i]
         h = weight[row]
@@ -210,7 +235,9 @@ def learn_shrinking(
             if h == 0.0:
                 _keep(indices, lo, hi, table, stamps, first, form, kept, False)
             for k in range(np.uint64(outputs)):
-                _settle_row(data, indices, lo, hi, table, stamps, first + k, k, form, penalty, paths[k], ahead, stop)
+                _settle_row(
+                    data, indices, lo, hi, table, stamps, first + k, k, form, penalty, paths[k], ahead, stop, room
+                )
                 ahead = stop
         observe_any(data, indices, lo, hi, table, options, h, ZERO, ZERO, p, norm2)
         if h == 0.0 and not dense:
@@ -246,7 +273,7 @@ def learn_shrinking(
         for k in range(np.uint64(outputs)):
             paths[k] += rates[k]
             if dense:
-                _shrink_row(table, stamps, first + k, k, form, penalty, rates[k])
+                _shrink_row(table, first + k, form, penalty, rates[k])
     if dense:
         for j in range(stamps.size):
             stamps[j] = paths[j % outputs]
