@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 
 import numpy as np
 import pandas as pd
@@ -230,3 +231,12 @@ def test_frames_are_refused_where_their_columns_differ():
         model.predict(frame[["job", "age"]])
     with pytest.raises(ValueError, match="frame"):
         model.predict(np.ones((2, 2)))
+
+
+def test_a_frames_features_keep_their_names(tmp_path):
+    frame = pd.DataFrame({"job": ["clerk", "nurse", "farmer"] * 4, "age": np.arange(12.0)})
+    y = ["a", "b", "b"] * 4
+    OnlineClassifier().fit(frame, y).save(tmp_path / "m")
+    model = steelyard.load(tmp_path / "m").partial_fit(frame.assign(job="king"), y)
+    names = {each["name"] for each in json.loads(model.to_json())["coefficients"]}
+    assert names == {"age", "job=clerk", "job=nurse", "job=farmer", "job=king"}

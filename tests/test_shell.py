@@ -131,6 +131,7 @@ WRONG_OPTIONS = [  # for the file x with labels -1 and 1, what is told
     ("learn x --checkpoint PIPE", "PIPE must be a file"),
     ("learn x --checkpoint FOLDER", "FOLDER is a folder"),
     ("learn x --checkpoint m", "m is a model, and not a checkpoint"),
+    ("learn x --every 0", "--every must be at least 1"),
     ("evaluate m x --classes 1,2", "unrecognized arguments: --classes"),
     ("predict m x.vw --bits 12", "--bits 12 contradicts the model, which was learned with --bits 10: leave it out"),
     ("predict m x.vw -q ab -q cd", "--interactions ab cd contradicts .* with --interactions ab: "),
@@ -168,6 +169,13 @@ def test_wrong_options_are_named(options_folder, monkeypatch, capsys, words, tol
     out, err = capsys.readouterr()
     assert not out
     assert re.search(told.replace("['1']", r"\['1'\]"), err), err
+
+
+def test_a_label_that_the_model_does_not_know(options_folder, monkeypatch, capsys):
+    monkeypatch.chdir(options_folder)
+    (options_folder / "other.vw").write_text("7 |a x\n")
+    shell("evaluate", "m", "other.vw", status=1)
+    assert capsys.readouterr().err.endswith("the label 7: it is none of the classes -1, 1, which the model knows\n")
 
 
 def test_the_same_options_as_the_model_has_change_nothing(options_folder, monkeypatch, capsys):

@@ -119,7 +119,7 @@ def _shown(label: Any) -> str:
     return repr(str(label)) if isinstance(label, str) else f"{label:g}"
 
 
-def encode_labels(y: Array, goal: Goal, label_names: Sequence[str] | None) -> Array:
+def encode_labels(y: Array, goal: Goal, label_names: Sequence[str] | None, *, learns: bool = True) -> Array:
     """Labels as a learner wants them: -1 and +1 for two classes, numbers of classes for more, real ones as they are."""
     if goal.classes is None:
         return check_labels(y, goal.loss, y.size)
@@ -135,7 +135,8 @@ def encode_labels(y: Array, goal: Goal, label_names: Sequence[str] | None) -> Ar
     if bad.size:
         label: Any = float(y[bad[0]]) if label_names is None else label_names[int(y[bad[0]])]
         known = ", ".join(map(_shown, goal.classes[:10].tolist())) + (", …" if goal.classes.size > 10 else "")
-        why = f"none of the classes {known}; name all of them with --classes (classes=)"
+        advice = "; name all of them with --classes (classes=)" if learns else ", which the model knows"
+        why = f"none of the classes {known}{advice}"
         if isinstance(label, float) and not np.isfinite(label):
             why = "not finite"
         raise DataError("label", int(bad[0]), None, label, why)
@@ -162,7 +163,10 @@ class Feed:
         Rows without a label, which are left out.
     """
 
-    def __init__(self, source: Source, goal: Goal, *, skip: bool = False, factors: Array | None = None) -> None:
+    def __init__(
+        self, source: Source, goal: Goal, *, skip: bool = False, factors: Array | None = None, learns: bool = True
+    ) -> None:
+        self._learns = learns
         self._source, self._goal, self._skip, self._factors = source, goal, skip, factors
         self.unlabelled = 0
 
@@ -186,7 +190,7 @@ class Feed:
                 block, y, weight = take_rows(block, others), y[others], weight[others]
 
     def _checked(self, block: Block, y: Array, weight: Array) -> tuple[Array, Array]:
-        labels = encode_labels(y, self._goal, self._source.label_names)
+        labels = encode_labels(y, self._goal, self._source.label_names, learns=self._learns)
         weight = check_weights(weight, labels.size)
         if self._skip:  # else the learner stops there itself
             check_finite(block)

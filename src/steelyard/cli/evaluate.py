@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     check_data_options(options)
     learner, goal, schema = load_model(options.model)
     source = open_data(options, schema)
-    feed = Feed(source, goal, skip=options.on_error == "skip")
+    feed = Feed(source, goal, skip=options.on_error == "skip", learns=False)
     scores = Scores(goal.loss, None if goal.classes is None else goal.classes.size)
     for rows in source.stream():
         ready = feed.ready(rows)

@@ -72,7 +72,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
         lines.append(f"{'data':14s} {', '.join(f'{name} {_short(value)}' for name, value in data.items())}")
     if found["learned"]:
         lines.append(f"{'learned':14s} {', '.join(f'{name} {value}' for name, value in found['learned'].items())}")
-    lines.append(f"{'rows':14s} {found['rows']}, features {found['features']}, of them not zero {found['nonzero']}")
+    lines.append(f"{'visits':14s} {found['visits']}, features {found['features']}, of them not zero {found['nonzero']}")
     if found["certificate"]:
         proved = found["certificate"]
         lines.append(

@@ -8,6 +8,7 @@ import numpy as np
 
 from steelyard.data.columns import NUMBER, TEXT, Cells, Columns, Rows, refuse_repeats
 from steelyard.data.hashing import Settler
+from steelyard.data.source import MOST_NAMES
 
 
 def is_frame(X: Any) -> bool:
@@ -34,9 +35,15 @@ def _kind(column: Any, name: str) -> str:
     return NUMBER
 
 
-def frame_rows(X: Any, columns: Columns) -> Rows:
-    """The rows of a frame whose columns are decided. Null, and pandas' NaN, is a cell that is not there."""
+def frame_rows(X: Any, columns: Columns, names: dict[int, str] | None = None) -> Rows:
+    """The rows of a frame whose columns are decided. Null, and pandas' NaN, is a cell that is not there.
+
+    ``names`` receives those of the features, as far as they are noted: see :meth:`Columns.cell_names`.
+    """
     cells = [_cells(X[name], slot, columns) for slot, name in enumerate(columns.kinds)]
+    if names is not None and len(names) < MOST_NAMES:
+        for index, name in {**columns.cell_names(cells, columns.new_known()), **columns.column_names()}.items():
+            names.setdefault(index, name)
     return columns.rows(cells, len(X), Settler())
 
 

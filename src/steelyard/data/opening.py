@@ -112,7 +112,7 @@ def open(
     if known and not cached and _family(chosen) != _family(known["format"]):
         raise ValueError(
             f"{shown_name(paths[0])} is read as {chosen}, but the model was learned from {known['format']}, whose "
-            "features have other names: give a file of that format, or say --format"
+            "features have other names: give a file of that format" + (", or say --format" if format is None else "")
         )
     if chosen not in ("parquet", "arrow"):
         for folder in filter(os.path.isdir, paths):
@@ -192,6 +192,8 @@ def _words(words: str | Sequence[str]) -> list[str]:
 def find_files(path: PathLike | Sequence[PathLike]) -> list[str]:
     """The files that are meant, patterns spelled out."""
     if not isinstance(path, (str, os.PathLike)):
+        if hasattr(path, "shape"):
+            raise ValueError(f"a {type(path).__name__} is no file: give it to fit or partial_fit as it is")
         if not isinstance(path, Iterable):
             raise ValueError(f"path must be the name of a file or a list of names, got {path!r}")
         found = [file for each in path for file in find_files(each)]

@@ -167,9 +167,7 @@ class OnlineEstimator(EventEstimator, Exports, BaseEstimator):  # type: ignore[m
         """A frame of text, or to be hashed, as a matrix."""
         if not is_frame(X):
             raise ValueError("this model was fitted on a frame with columns of text: give it such a frame")
-        if (
-            reset or getattr(self, "columns_", None) is not None
-        ):  # models of files and of events take columns in any order
+        if reset or getattr(self, "columns_", None) is not None:  # others take columns in any order
             _check_feature_names(self, X, reset=reset)
             _check_n_features(self, X, reset=reset)
         columns = Columns(bits=self.bits, optional_label=True) if reset else Columns.of_schema(self._schema())
@@ -178,7 +176,10 @@ class OnlineEstimator(EventEstimator, Exports, BaseEstimator):  # type: ignore[m
         columns.places(list(X.columns))
         if reset:
             self.columns_ = columns.schema()
-        found = frame_rows(X, columns)
+        learns = not isinstance(y, str)
+        if reset or not hasattr(self, "_names"):
+            self._names: dict[int, str] = {}
+        found = frame_rows(X, columns, self._names if learns else None)
         matrix: Any
         if columns.bits is None:
             matrix = found.values.reshape(len(X), len(columns.kinds))
@@ -187,7 +188,7 @@ class OnlineEstimator(EventEstimator, Exports, BaseEstimator):  # type: ignore[m
 
             parts = (found.values, found.indices.astype(np.int64), found.indptr.astype(np.int64))
             matrix = csr_matrix(parts, shape=(len(X), columns.n_features))
-        if isinstance(y, str):
+        if not learns:
             return matrix
         y = _check_y(y, estimator=self, **checks)
         check_consistent_length(matrix, y)

@@ -33,6 +33,11 @@ class EventEstimator:
                 f"this model was learned with the interactions {schema['interactions']}, which events do not have: use "
                 "a new model for them"
             )
+        if known is not None and schema.get("columns") and schema.get("bits") is None:
+            raise ValueError(
+                f"this model was learned from {known.n_features} columns that are all numbers, and stand in their "
+                "order; names of events are hashed. Learn with bits=18 (--bits 18) if events are to go on with it"
+            )
         if known is not None and known.state is not None and known.n_features != 1 << bits:
             raise ValueError(
                 f"this model was fitted on arrays of {known.n_features} columns, whose names it does not know: events "
@@ -127,7 +132,7 @@ class ClassifierEvents(EventEstimator):
         if len(known) != 1:
             raise ValueError(
                 f"label {label!r} is not one of the classes {known}: where there are more than two, name them all in "
-                "the first call, learn_one(x, y, classes=[…])"
+                "the first call, learn_one(x, y, classes=[…]), or of steelyard.river's class, classes=(…)"
             )
         if isinstance(label, str) != isinstance(known[0], str):
             raise ValueError(f"labels {known[0]!r} and {label!r} have no common order: make them all text or numbers")

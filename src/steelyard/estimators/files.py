@@ -43,6 +43,9 @@ def notes_of(model: Any) -> dict[str, Any]:
     notes.setdefault("data", _schema(model, names, TEXT if texts else NUMBER))
     if names is not None and getattr(model, "columns_", None) is None:
         notes["names"] = {str(index): str(name) for index, name in enumerate(names)}
+    elif getattr(model, "_names", None):
+        met = {str(index): name for index, name in model._names.items()}
+        notes["names"] = {**met, **(notes.get("names") or {})}
     progress = model.learner_.progress or Progress()
     notes[_WORD] = {
         "parameters": _saved_parameters(model),

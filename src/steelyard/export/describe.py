@@ -34,7 +34,7 @@ def describe(learner: OnlineLearner, top: int | None = None, notes: dict[str, An
         "options": learner._options(),
         "data": notes.get("data"),
         "learned": notes.get("learned"),
-        "rows": 0,
+        "visits": 0,
         "features": 0,
         "nonzero": 0,
         "intercept": None,
@@ -43,7 +43,7 @@ def describe(learner: OnlineLearner, top: int | None = None, notes: dict[str, An
     }
     if learner.state is not None:
         coef = np.atleast_2d(learner.coef_)
-        found["rows"], found["features"] = learner._rows(), coef.shape[1]
+        found["visits"], found["features"] = learner._rows(), coef.shape[1]
         found["nonzero"] = int((coef != 0.0).any(axis=0).sum())
         found["intercept"] = learner.intercept_ if coef.shape[0] == 1 else learner.intercept_.tolist()
         found["coefficients"] = _largest(coef, top, notes)
