@@ -240,3 +240,14 @@ def test_a_frames_features_keep_their_names(tmp_path):
     model = steelyard.load(tmp_path / "m").partial_fit(frame.assign(job="king"), y)
     names = {each["name"] for each in json.loads(model.to_json())["coefficients"]}
     assert names == {"age", "job=clerk", "job=nurse", "job=farmer", "job=king"}
+
+
+@pytest.mark.parametrize("bad", ["1,2,nonsense", "nan,2,1"])
+def test_many_rows_that_are_left_out_are_all_counted(tmp_path, bad):
+    path = tmp_path / "a.csv"
+    rows = ["a,b,y", *(bad if i % 2 else f"{i},{i % 7},{i % 3}" for i in range(20_000))]
+    path.write_text("\n".join(rows) + "\n")
+    source = open_data(path, label="y", on_error="skip")
+    steelyard.OnlineRegressor(eta0=0.1).fit_stream(source)
+    assert source.skipped.count == 10_000
+    assert len(source.skipped.shown) == 3

@@ -268,7 +268,7 @@ def test_learn_evaluate_predict_inspect(tmp_path, vw_file, capsys):
     assert evaluated["accuracy"] == pytest.approx(weight @ right / weight.sum())
     shell("inspect", model, "--json", "--top", 3)
     found = json.loads(capsys.readouterr().out)
-    assert found["rows"] >= 3000  # visits: a row of weight 2 is visited twice
+    assert found["visits"] >= 3000  # a row of weight 2 is visited twice
     assert len(found["coefficients"]) == 3
     assert all("^" in each["name"] for each in found["coefficients"] if each["name"])
     shell("inspect", model)
@@ -331,11 +331,20 @@ def test_another_command_does_not_go_on(tmp_path, vw_file, capsys):
     assert told in capsys.readouterr().err
     shell("learn", vw_file, "--bits", "10", "--checkpoint", tmp_path / "c", status=2)
     assert "was written with --no-shuffle, and now it is no --no-shuffle" in capsys.readouterr().err
-    old = steelyard.Learner.load(tmp_path / "c")
-    del old.notes["checkpoint"]["goal"]
-    old.save(tmp_path / "c")
-    shell("learn", vw_file, "--no-shuffle", "--bits", "10", "--checkpoint", tmp_path / "c", status=2)
-    assert "was written by another version" in capsys.readouterr().err
+    whole = (tmp_path / "c").read_bytes()
+    for part, damaged in (
+        ("goal", None),
+        ("position", [0, 5]),
+        ("position", [0, -5, [0] * 5, None]),
+        ("position", [0, 5, [0] * 4, None]),
+        ("report", {"scores": []}),
+    ):
+        (tmp_path / "c").write_bytes(whole)
+        old = steelyard.Learner.load(tmp_path / "c")
+        old.notes["checkpoint"][part] = damaged
+        old.save(tmp_path / "c")
+        shell("learn", vw_file, "--no-shuffle", "--bits", "10", "--checkpoint", tmp_path / "c", status=2)
+        assert "was written by another version" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("options", [["--no-shuffle"], ["--passes", "2"]])
@@ -367,6 +376,7 @@ def test_a_run_goes_on_with_the_same_rows_only(tmp_path, monkeypatch, capsys, op
     for others, told in (
         (lines[:150], r"has 150 rows, and \d+ of its rows were learned before|are not those that were learned"),
         (lines[1:] + lines[:1], "are not those that were learned before"),
+        ([*lines[:9], lines[10], lines[9], *lines[11:]], "are not those that were learned before"),
         ([lines[0].replace("x", "z"), *lines[1:]], "are not those that were learned before"),
         ([line.replace("1", "2", 1) for line in lines], "written with the classes -1.0 1.0, and now it is the classes"),
     ):

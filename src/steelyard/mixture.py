@@ -176,8 +176,8 @@ class Mixture(OnlineLearner):
         name, given = self._arguments(block, order, labels, weight, state, prediction, loss, snapshot)
         stopped = int(get_kernel(name, *block.types)(*given))
         if unit != 1.0:
-            prediction *= unit
-            with np.errstate(over="ignore"):
+            with np.errstate(over="ignore", invalid="ignore"):  # after a stop there is anything in them
+                prediction *= unit
                 loss *= self._loss_unit(state)
         return stopped
 

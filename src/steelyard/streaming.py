@@ -139,7 +139,7 @@ def encode_labels(y: Array, goal: Goal, label_names: Sequence[str] | None, *, le
         why = f"none of the classes {known}{advice}"
         if isinstance(label, float) and not np.isfinite(label):
             why = "not finite"
-        raise DataError("label", int(bad[0]), None, label, why)
+        raise DataError("label", int(bad[0]), None, label, why, bad)
     return 2.0 * codes - 1.0 if goal.classes.size == 2 else codes.astype(np.float64)
 
 
@@ -185,7 +185,7 @@ class Feed:
                 place = error.row if kept is None else int(kept[error.row])
                 told = DataError(error.part, place, error.column, error.value, error.reason)
                 self._refuse(told, before)
-                others = np.delete(np.arange(y.size), error.row)
+                others = np.delete(np.arange(y.size), self._source.skipped.rest(error.rows))
                 kept = others if kept is None else kept[others]
                 block, y, weight = take_rows(block, others), y[others], weight[others]
 
@@ -210,7 +210,7 @@ class Feed:
 
 
 class Seen(NamedTuple):
-    """Sums over rows that tell them from others, and do not depend on where rows are cut into blocks."""
+    """Checksums of rows, which do not depend on where rows are cut into blocks."""
 
     labels: int = 0
     weights: int = 0
@@ -227,13 +227,9 @@ class Seen(NamedTuple):
             zlib.crc32(ready.y.data, self.labels),
             zlib.crc32(ready.weight.data, self.weights),
             zlib.crc32(sizes.data, self.sizes),
-            _sum_of_bits(self.indices, block.indices[:0] if block.dense else block.indices[used]),
-            _sum_of_bits(self.values, block.data[used]),
+            self.indices if block.dense else zlib.crc32(block.indices[used].data, self.indices),
+            zlib.crc32(block.data[used].data, self.values),
         )
-
-
-def _sum_of_bits(before: int, array: NDArray[Any]) -> int:
-    return (before + int(np.add.reduce(array.view(np.uint32), dtype=np.uint32))) & 0xFFFFFFFF
 
 
 class Position(NamedTuple):
@@ -243,6 +239,8 @@ class Position(NamedTuple):
     rows: int = 0
     seen: Seen | None = None
     """Of the rows of this pass; of all rows, where they are shuffled. None where nobody asks."""
+    whole: Seen | None = None
+    """Of all rows, once a pass has gone through them as they stand."""
 
 
 class OtherRows(OptionError):
@@ -368,6 +366,7 @@ class Run:
     # ----------------------------------------------------------------------------------------------- block by block
 
     def _streamed(self, start: Position, most: int | None) -> Iterator[Step]:
+        whole = start.whole
         for number in range(self.passes):
             blocks = self.source.stream() if self._first is None else self._first
             self._first = None
@@ -382,17 +381,19 @@ class Run:
                 ready = self.feed.ready(rows)
                 seen = None if seen is None else seen.add(ready)
                 if done == skipped:
-                    self._check_seen(start, seen)
+                    self._check_seen(start.seen, seen)
                 if ready.y.size and done > skipped:
-                    yield self._learn(ready, Position(number, done, seen))
+                    yield self._learn(ready, Position(number, done, seen, whole))
             if done < skipped:
                 raise OtherRows(f"{self.source.name} has {done} rows, and {skipped} of its rows were learned before")
             if number >= start.passes:
                 self.rows = done
+                self._check_seen(whole, seen)
+                whole = seen
 
-    def _check_seen(self, start: Position, seen: Seen | None) -> None:
+    def _check_seen(self, before: Seen | None, seen: Seen | None) -> None:
         """Refuse rows that are not those that were learned before."""
-        if seen is not None and start.seen is not None and seen != start.seen:
+        if seen is not None and before is not None and seen != before:
             raise OtherRows(f"the rows of {self.source.name} are not those that were learned before")
 
     def _learn(self, ready: Ready, position: Position, order: NDArray[np.int64] | None = None) -> Step:
@@ -448,7 +449,7 @@ class Run:
         ready = ready._replace(block=inspected(ready.block))
         self.columns, self.examples = ready.block.n_features, ready.y.size
         seen = Seen().add(ready) if self.tells_rows else None
-        self._check_seen(start, seen)
+        self._check_seen(start.seen, seen)
         groups = group_equal_rows(ready.block, ready.y, ready.weight)
         for number in range(start.passes, self.passes):
             order, weight = shuffled_visits(groups, ready.y.size, self._seeds[number])

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from steelyard.online import OnlineLearner
 
 _WORDS = "checkpoint"
-_PARTS = {"command", "goal", "position", "report", "finished"}
 _SHOWN = {
     "data": "the files {}",
     "bytes": "files of {} bytes",
@@ -50,10 +49,27 @@ def load(path: str, command: dict[str, Any]) -> Checkpoint | None:
     state = learner.notes.pop(_WORDS, None)
     if not isinstance(state, dict):
         raise UsageError(f"--checkpoint {path} is a model, and not a checkpoint: name another file")
-    if not set(state) >= _PARTS:
+    if not _is_sound(state):
         raise UsageError(f"--checkpoint {path} was written by another version: remove it, or name another file")
     check_same(path, state["command"], command)
     return Checkpoint(learner, state)
+
+
+def _is_sound(state: dict[str, Any]) -> bool:
+    """Whether a state has what this version writes."""
+    position, report, finished = state.get("position"), state.get("report"), state.get("finished", 0)
+    if not (isinstance(position, list) and len(position) == 4 and isinstance(position[2], list)):
+        return False
+    whole = [*position[:2], *position[2], *(position[3] or [])]
+    return (
+        len(position[2]) == 5
+        and len(whole) in (7, 12)
+        and all(type(each) is int and each >= 0 for each in whole)
+        and all(isinstance(state.get(part), dict) for part in ("command", "goal"))
+        and (finished is None or isinstance(finished, dict))
+        and isinstance(report, dict)
+        and all(isinstance(report.get(part), kind) for part, kind in (("scores", dict), ("passes", list)))
+    )
 
 
 def check_same(path: str, before: dict[str, Any], now: dict[str, Any]) -> None:

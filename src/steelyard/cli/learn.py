@@ -251,8 +251,8 @@ class _Keeper:
             return Position()
         job, state = self.job, saved.state
         checkpoint.check_same(self.options.checkpoint, state["goal"], self._goal)
-        passes, rows, seen = state["position"]
-        job.learner, job.position = saved.learner, Position(passes, rows, Seen(*seen))
+        passes, rows, *seen = state["position"]
+        job.learner, job.position = saved.learner, Position(passes, rows, *(each and Seen(*each) for each in seen))
         self._kept = job.position
         self.report.restore(state["report"])
         return job.position

@@ -109,7 +109,7 @@ class LearnReport:
 
     def how_far(self, position: Position | None = None) -> str:
         """How much was learned, in words: up to a position, or to where the run has come."""
-        passes, rows, _ = self._job.position if position is None else position
+        passes, rows, *_ = self._job.position if position is None else position
         return f"{rows} rows of pass {passes + 1}"
 
     # ---------------------------------------------------------------------------------------------------- checkpoints

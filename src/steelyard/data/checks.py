@@ -26,10 +26,14 @@ class DataError(ValueError):
     row, column : where it stands in the rows at hand; ``column`` is None for a label or a weight
     value : what it is
     reason : why it is refused, and what to do
+    rows : all rows in which something like it is known to be wrong, this one first
     """
 
-    def __init__(self, part: str, row: int, column: int | None, value: Any, reason: str) -> None:
+    def __init__(
+        self, part: str, row: int, column: int | None, value: Any, reason: str, rows: NDArray[np.intp] | None = None
+    ) -> None:
         self.part, self.row, self.column, self.value, self.reason = part, row, column, value, reason
+        self.rows = np.array([row], np.intp) if rows is None else rows
         super().__init__(part, row, column, value, reason)
 
     def __str__(self) -> str:
@@ -61,7 +65,10 @@ def check_finite(block: Block) -> None:
     """Refuse features that are not finite, or whose squares add up to more than a float holds, naming the first."""
     with np.errstate(over="ignore", invalid="ignore"):
         if not np.isfinite(np.dot(block.data, block.data)):  # one fast pass for all; only now look closely
-            refuse_rows(block, np.arange(block.n_rows))
+            filled = np.flatnonzero(np.diff(block.indptr) > 0)
+            square = np.square(block.data[: int(block.indptr[-1])], dtype=np.float64)
+            sums = np.add.reduceat(square, block.indptr[filled].astype(np.intp))
+            refuse_rows(block, filled[~np.isfinite(sums)])
 
 
 def nonfinite_rows(block: Block, rows: NDArray[Any]) -> NDArray[Any]:
@@ -85,7 +92,7 @@ def refuse_rows(block: Block, rows: NDArray[Any]) -> None:
         why = "its square overflows, so divide the column by a constant"
         if not np.isfinite(values[at]):
             why = "features must be finite numbers, not NaN or inf"
-        raise DataError("feature", int(row), column, values[at], why)
+        raise DataError("feature", int(row), column, values[at], why, rows[rows >= row])
 
 
 def refuse_scale(block: Block, row: int) -> None:
@@ -145,7 +152,7 @@ def check_weights(sample_weight: Any, rows: int) -> Array:
         why = "weights must be finite and not negative"
         if MOST_WEIGHT < values[bad[0]] < np.inf:
             why = f"weights must be at most {MOST_WEIGHT:g}"
-        raise DataError("weight", int(bad[0]), None, values[bad[0]], why)
+        raise DataError("weight", int(bad[0]), None, values[bad[0]], why, bad)
     return values
 
 

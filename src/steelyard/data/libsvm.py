@@ -295,11 +295,13 @@ class LibsvmSource(TextSource):
     def _block_parts(self, each: Iterable[Part]) -> Iterator[list[Part]]:
         """The parts of the file, as many together as make a block."""
         parts: list[Part] = []
+        size = 0
         for part in each:
             parts.append(part)
-            if sum(part.size for part in parts) >= self._block_bytes:
+            size += part.size
+            if size >= self._block_bytes:
                 yield parts
-                parts = []
+                parts, size = [], 0
         if parts:
             yield parts
 

@@ -56,6 +56,13 @@ class Skipped:
         if len(self.shown) < _SHOWN:
             self.shown.append(str(error))
 
+    def rest(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The first of some rows is added already: where enough are shown, the others are counted with it."""
+        if len(self.shown) < _SHOWN:
+            return rows[:1]
+        self.count += rows.size - 1
+        return rows
+
 
 class Source:
     """A stream of rows that can be gone through, and for most of them more than once.
@@ -219,7 +226,7 @@ def sound_rows(source: Source, rows: Rows, check: Callable[[Rows], Any]) -> tupl
             if not source.skips or not isinstance(told.__context__, DataError):
                 raise
             source.skipped.add(told)
-            others = np.delete(np.arange(kept.size), told.__context__.row)
+            others = np.delete(np.arange(kept.size), source.skipped.rest(told.__context__.rows))
             kept = kept[others]
             rows = Rows(take_rows(rows.block, others), rows.y[others], rows.weight[others], rows.before)
 

@@ -26,6 +26,7 @@ from steelyard.data.source import MOST_NAMES, PLACES, Extent, Rows, Skipped, Sou
 from steelyard.data.stretch import Format, Mistake, Part
 
 STRETCH = 1 << 20  # bytes that one thread parses at a time: few enough for its cache
+_SMALL = 1 << 13  # bytes that are parsed at a time where lines are left out
 _LONG = 0.05  # seconds, after which what was parsed is not kept waiting for more
 
 
@@ -161,8 +162,25 @@ def _good_pieces(
         content = content[end:]
         if not content:
             return
+        if len(content) > _SMALL:  # what comes after a mistake is copied and parsed again: little of it at a time
+            for piece in _small_pieces(content, form):
+                future = Future()
+                _set(future, parse, piece)
+                yield from _good_pieces(future, piece, parse, form, file, lines, skipped)
+                lines += piece.count(b"\n")
+            return
         future = Future()
         _set(future, parse, content)
+
+
+def _small_pieces(content: bytes, form: Format) -> Iterator[bytes]:
+    """Lines of a stretch, some at a time."""
+    while content:
+        end = content.find(b"\n", _SMALL) + 1 or len(content)
+        while end < len(content) and not form.cut(content[:end]):
+            end = content.find(b"\n", end) + 1 or len(content)
+        yield content[:end]
+        content = content[end:]
 
 
 def _set(future: Future[Part], parse: Any, content: bytes) -> None:
