@@ -242,7 +242,7 @@ def test_a_frames_features_keep_their_names(tmp_path):
     assert names == {"age", "job=clerk", "job=nurse", "job=farmer", "job=king"}
 
 
-@pytest.mark.parametrize("bad", ["1,2,nonsense", "nan,2,1"])
+@pytest.mark.parametrize("bad", ["1,2", "nan,2,1"])
 def test_many_rows_that_are_left_out_are_all_counted(tmp_path, bad):
     path = tmp_path / "a.csv"
     rows = ["a,b,y", *(bad if i % 2 else f"{i},{i % 7},{i % 3}" for i in range(20_000))]
