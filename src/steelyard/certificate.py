@@ -16,7 +16,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from steelyard.losses import Array
 
@@ -107,10 +107,9 @@ class Certificate:
             return _or_infinite(self.fenchel + float(radius) * self.dual_norm(scaled=scaled))
         if scaled:
             raise ValueError("scaled=True belongs to a radius: u is in the coordinates of coef_")
-        comparator = self._comparator(u, intercept)
-        used = comparator != 0.0  # what u does not use cannot make its bound infinite
+        used, model = self._comparator(u, intercept)  # what u does not use cannot make its bound infinite
         with np.errstate(over="ignore", invalid="ignore"):
-            return _or_infinite(self.fenchel - float(self.dual[used] @ comparator[used]))
+            return _or_infinite(self.fenchel - float(self.dual[used] @ model))
 
     def penalised_bound(
         self, l1: float = 0.0, l2: float = 0.0, *, intercept: float = 0.0, radius: float = np.inf
@@ -145,43 +144,49 @@ class Certificate:
 
     def norm(self, coef: ArrayLike, intercept: ArrayLike = 0.0, *, scaled: bool = False) -> float:
         """The norm of a model, in the sense of ``regret_bound(radius=...)``; with ``scaled``, of scaled columns."""
-        model = self._comparator(coef, intercept)
-        with np.errstate(over="ignore", invalid="ignore"):
-            if scaled:
-                scale, center = self._columns()
-                model[-1] += center @ model[:-1]
-                model[:-1] *= np.where(model[:-1] == 0.0, 1.0, scale)
+        used, model = self._comparator(coef, intercept)
+        if not scaled:
             return _norm(model)
+        features = used < self.dual.size - 1
+        scale, center = self._columns(used[features])
+        with np.errstate(over="ignore", invalid="ignore"):
+            constant = center @ model[features] + model[~features].sum()
+            return _norm(np.append(model[features] * scale, constant))
 
     def dual_norm(self, *, scaled: bool = False) -> float:
         """The largest <Z_T, u> over all models of norm 1: by how much the bound grows with the radius."""
         if not scaled:
             return _norm(self.dual)
-        scale, center = self._columns()
+        centered = False if self.center is None else self.center[:-1] != 0.0
+        used = np.flatnonzero((self.dual[:-1] != 0.0) | centered)  # most of a hashed table is neither
+        scale, center = self._columns(used)
         with np.errstate(over="ignore", invalid="ignore"):
-            return _norm(np.append((self.dual[:-1] - center * self.dual[-1]) / scale, self.dual[-1]))
+            return _norm(np.append((self.dual[used] - center * self.dual[-1]) / scale, self.dual[-1]))
 
-    def _columns(self) -> tuple[Array, Array]:
-        """Scale and center of every column but the intercept's: positive, and finite or (never used) infinite."""
+    def _columns(self, used: NDArray[np.intp]) -> tuple[Array, Array]:
+        """Scale and center of some columns, not the intercept's: positive, and finite or (never used) infinite."""
         if self.scale is None or self.center is None:
             raise ValueError("the learner does not know the scale of its columns: leave out scaled=True")
-        center = np.where(np.isfinite(self.center[:-1]) & self.fit_intercept, self.center[:-1], 0.0)
+        center, scale = self.center[used], self.scale[used]
+        center = np.where(np.isfinite(center) & self.fit_intercept, center, 0.0)
         least = np.maximum(LEAST_SCALE, LEAST_SPREAD * np.abs(center))
-        return np.where(np.isnan(self.scale[:-1]), np.inf, np.maximum(self.scale[:-1], least)), center
+        return np.where(np.isnan(scale), np.inf, np.maximum(scale, least)), center
 
-    def _comparator(self, u: Any, intercept: ArrayLike) -> Array:
-        """A model as one vector, the intercept last, if it is one that the certificate speaks of."""
+    def _comparator(self, u: Any, intercept: ArrayLike) -> tuple[NDArray[np.intp], Array]:
+        """Where a model, the intercept last, is not zero, and what it is there, if the certificate speaks of it."""
         constant = np.asarray(intercept, dtype=np.float64).ravel()  # an estimator's intercept_ has one entry
         if constant.size != 1:
             raise ValueError(f"intercept must be one number, got {constant.size}: a certificate is about one class")
-        comparator = np.append(np.asarray(u, dtype=np.float64).ravel(), constant)
-        if comparator.size != self.dual.size:
-            raise ValueError(f"u has {comparator.size - 1} entries, but the learner has {self.dual.size - 1} features")
-        if comparator[-1] != 0.0 and not self.fit_intercept:
+        model = np.asarray(u, dtype=np.float64).ravel()
+        if model.size != self.dual.size - 1:
+            raise ValueError(f"u has {model.size} entries, but the learner has {self.dual.size - 1} features")
+        if constant[0] != 0.0 and not self.fit_intercept:
             raise ValueError("the learner has no intercept, so its certificate says nothing of comparators with one")
-        if not np.isfinite(comparator).all():
+        used = np.flatnonzero(model)
+        where, model = np.append(used, model.size)[: used.size + (constant[0] != 0.0)], np.append(model[used], constant)
+        if not np.isfinite(model).all():
             raise ValueError("u and its intercept must be finite")
-        return comparator
+        return where, model[: where.size]
 
     def best_loss_lower_bound(self, radius: float, *, scaled: bool = False) -> float:
         """No model of norm up to ``radius`` has a smaller total loss on what was learned."""

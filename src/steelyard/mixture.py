@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from steelyard.compiled.door import compiled_loss, get_kernel
 from steelyard.data.block import Block
-from steelyard.data.memory import lazy_zeros
+from steelyard.data.memory import lazy_zeros, thin_copy
 from steelyard.kernels import layout
 from steelyard.kernels.layout import EXPERTS, TOTAL
 from steelyard.losses import Array, Loss
@@ -377,7 +378,6 @@ class Mixture(OnlineLearner):
             )
         k = range(self.n_outputs)[output]
         sums, loss_unit = state.sums[k], self._loss_unit(state)
-        slope_unit = 1.0 if self._labels == layout.UNIT else float(state.clocks[layout.LABEL_UNIT]) or 1.0
         scale, center = self._column_units(state)
         with np.errstate(over="ignore"):
             return Certificate(
@@ -385,45 +385,62 @@ class Mixture(OnlineLearner):
                 weight=float(state.clocks[layout.MIX_SEEN]),
                 total_loss=loss_unit * float(sums[layout.MIXED_LOSS]),
                 fenchel=loss_unit * float(sums[layout.MIX_FENCHEL]),
-                dual=slope_unit * state.dual.reshape(-1, self.n_outputs)[:, k],
+                dual=self._dual(state, k),
                 fit_intercept=self.fit_intercept,
                 scale=scale,
                 center=center,
             )
 
+    def _dual(self, state: MixtureState, k: int) -> Array:
+        """Z of one output, in the units of the labels."""
+        dual: Array = thin_copy(state.dual.reshape(-1, self.n_outputs)[:, k])
+        if self._labels != layout.UNIT and state.clocks[layout.LABEL_UNIT] > 0.0:
+            dual *= state.clocks[layout.LABEL_UNIT]
+        return dual
+
+    def _seen_features(self, state: MixtureState) -> Iterator[NDArray[np.intp]]:
+        """The features that have a weight, and the intercept last, some at a time: of a hashed table they are few."""
+        count = state.table.view(np.float64).reshape(-1, self._record // 2)[:, self._statistics // 2 + 1]
+        seen = np.append(count[:-1].nonzero()[0], count.size - 1)
+        return (seen[start : start + _CHUNK] for start in range(0, seen.size, _CHUNK))
+
+    def _centers(self, state: MixtureState, features: NDArray[np.intp]) -> Array:
+        """The means of these features; 0 of those that are not centered, and of the intercept."""
+        doubles = state.table.view(np.float64).reshape(-1, self._record // 2)
+        count, mean = doubles[features, self._statistics // 2 + 1 :][:, :2].T
+        centered = (count == state.clocks[layout.MIX_SEEN]) & ~np.isnan(mean) & (features < len(doubles) - 1)
+        return np.where(centered, mean, 0.0)
+
     def _column_units(self, state: MixtureState) -> tuple[Array, Array]:
         """The spread of every column around its center, and the center: 0 where a column is not centered."""
         records = state.table.reshape(-1, self._record)
-        count, mean = state.table.view(np.float64).reshape(len(records), -1)[:, self._statistics // 2 + 1 :][:, :2].T
-        centered = (count == state.clocks[layout.MIX_SEEN]) & ~np.isnan(mean)
-        centered[-1] = False
-        exponent = records[:, self._statistics + layout.EXPONENT].astype(int)
-        with np.errstate(over="ignore"):
-            scale = np.ldexp(np.sqrt(records[:, self._statistics + layout.VARIANCE].astype(np.float64)), exponent)
-        return scale, np.where(centered, mean, 0.0)
+        scale, center = lazy_zeros(len(records)), lazy_zeros(len(records))
+        for features in self._seen_features(state):
+            variance, exponent = records[features, self._statistics :][:, :2].T
+            with np.errstate(over="ignore"):
+                scale[features] = np.ldexp(np.sqrt(variance.astype(np.float64)), exponent.astype(int))
+            centers = self._centers(state, features)
+            centered = np.flatnonzero(centers)
+            center[features[centered]] = centers[centered]
+        return scale, center
 
     def _solve_coefficients(self, state: Any) -> Array:
         """The averaged model: every expert's weights by its share, with the centers moved into the intercept."""
         records = state.table.reshape(-1, self._record)
-        doubles = state.table.view(np.float64).reshape(-1, self._record // 2)
-        wide = self._statistics // 2 + 1  # n and the mean
         shares = [np.where(np.isfinite(e), self.weights(c), 0.0) for c, e in enumerate(self._evidence(state))]
-        coef = np.zeros((records.shape[0], self.n_outputs))
+        coef = lazy_zeros(len(records) * self.n_outputs).reshape(-1, self.n_outputs)
         offset = np.zeros(self.n_outputs)
-        for start in range(0, len(records), _CHUNK):
-            part = slice(start, min(start + _CHUNK, len(records)))
-            if not records[part, self._statistics + layout.VARIANCE].any():
-                continue  # features that were never seen
-            units = np.ldexp(1.0, -records[part, self._statistics + layout.EXPONENT].astype(int))
-            count, mean = doubles[part, wide], doubles[part, wide + 1]
-            centered = (count == state.clocks[layout.MIX_SEEN]) & ~np.isnan(mean)
-            centered[len(records) - 1 - start :] = False  # the intercept
+        for features in self._seen_features(state):
+            part = records[features]
+            units = np.ldexp(1.0, -part[:, self._statistics + layout.EXPONENT].astype(int))
+            center = self._centers(state, features)
+            centered = np.flatnonzero(center)
             for c, share in enumerate(shares):
                 used = np.flatnonzero(share[:EXPERTS])
-                weights = records[part, EXPERTS * c + used].astype(np.float64) * units[:, None]
-                coef[part, c] = weights @ share[used]
+                weights = part[:, EXPERTS * c + used].astype(np.float64) * units[:, None]
+                coef[features, c] = weights @ share[used]
                 late = used >= layout.HALF  # the experts who read centered features
-                offset[c] += mean[centered] @ (weights[centered][:, late] @ share[used][late])
+                offset[c] += center[centered] @ (weights[centered][:, late] @ share[used][late])
         coef[-1] -= offset
         if state.second.size:
             for c, share in enumerate(shares):

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from steelyard.compiled.door import get_kernel
 from steelyard.data.block import Block, as_block, inspected
 from steelyard.data.checks import check_finite, check_rows, nonfinite_rows, refuse_rows, refuse_scale
+from steelyard.data.memory import thin_copy
 from steelyard.losses import Array, CustomLoss, Loss, get_loss
 from steelyard.regularizers import check_flag
 from steelyard.snapshot import Journal, Snapshot
@@ -319,7 +320,7 @@ class OnlineLearner:
     def coef_(self) -> Array:
         """The weights: (features,), or (outputs, features)."""
         x = self._coefficients()[:-1]
-        return np.array(x[:, 0] if self.n_outputs == 1 else x.T)
+        return thin_copy(x[:, 0]) if self.n_outputs == 1 else np.array(x.T)
 
     @property
     def intercept_(self) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 
 from steelyard.cli.figures import figures
 from steelyard.cli.inputs import tell_of_rows
-from steelyard.export.describe import certified, plain
+from steelyard.export.describe import Certified, certified, plain
 from steelyard.mixture import Mixture
 from steelyard.online import Progress
 from steelyard.progress import progress_bar
@@ -132,22 +132,23 @@ class LearnReport:
     def result(self, learner: OnlineLearner) -> dict[str, Any]:
         """How it went, as JSON can hold it, for :func:`show`."""
         left_out = tell_of_rows(self._job.source, self._job.feed.unlabelled)
-        return {"figures": self._figures(learner), "left_out": left_out, "lines": self._lines(learner)}
+        proved = certified(learner) if learner.certificate else None
+        return {"figures": self._figures(learner, proved), "left_out": left_out, "lines": self._lines(learner, proved)}
 
     @property
     def _examples(self) -> int:
         return self._scores.rows if self._job.examples is None else self._job.examples
 
-    def _figures(self, learner: OnlineLearner) -> dict[str, Any]:
+    def _figures(self, learner: OnlineLearner, proved: Certified | None) -> dict[str, Any]:
         return {
             **figures(self._job.goal, self._scores, learner, self._job.source, self._job.feed.unlabelled),
             "examples": self._examples,
             "passes": len(self._passes),
             "pass_losses": plain([each.average for each in self._passes]),
-            "certified_gap": plain(certified(learner).gap) if learner.certificate else None,
+            "certified_gap": None if proved is None else plain(proved.gap),
         }
 
-    def _lines(self, learner: OnlineLearner) -> list[str]:
+    def _lines(self, learner: OnlineLearner, proved: Certified | None) -> list[str]:
         goal, scores, source = self._job.goal, self._scores, self._job.source
         size = f"{self._examples} rows, {learner.n_features} features"
         lines = [f"{source.name}: {goal.task}, {size}, {goal.loss.name} loss"]
@@ -174,8 +175,8 @@ class LearnReport:
         if len(self._passes) > 1:
             last = self._passes[-1].average
             lines.append(f"average loss in pass {len(self._passes)}: {last:.6g} (of rows that were learned before)")
-        if learner.certificate:
-            lines.append(_certified_sentence(learner, len(self._passes)))
+        if proved is not None:
+            lines.append(_certified_sentence(learner, proved, len(self._passes)))
         return lines
 
 
@@ -192,9 +193,9 @@ def show(result: dict[str, Any], options: argparse.Namespace) -> None:
         print(line)
 
 
-def _certified_sentence(learner: OnlineLearner, passes: int) -> str:
+def _certified_sentence(learner: OnlineLearner, proved: Certified, passes: int) -> str:
     """What is proved of the loss."""
-    gap, largest, lost, scaled = certified(learner)
+    gap, largest, lost, scaled = proved
     if not gap < np.inf:
         return "certified: nothing, since labels, weights or values are too large for its sums"
     columns = " in scaled columns" if scaled else ""

@@ -48,6 +48,14 @@ def lazy_zeros(size: int, dtype: DTypeLike = np.float64, *, beside: int = 0, hug
     return block[-block.ctypes.data % _HUGE :][:count].view(kind)
 
 
+def thin_copy(array: NDArray[Any]) -> NDArray[Any]:
+    """A copy of a vector, which takes memory only where there is something in it."""
+    copy = lazy_zeros(array.size, array.dtype)
+    used = array.nonzero()[0]  # NumPy's flatnonzero copies what is not contiguous
+    copy[used] = array[used]
+    return copy
+
+
 class Recycled:
     """Memory that is used again as soon as no array refers to it: fresh pages cost more than parsing into them.
 
