@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from naive_text import read_csv, read_json
+from steelyard.data.jsonl import JsonFormat
 from steelyard.data.opening import open as open_rows
 from test_text import slow_line
 
@@ -224,3 +225,59 @@ def test_fuzzed_libsvm_is_read_as_a_slow_reader_does(tmp_path):
             if found is not None:
                 rows.append((found[0], 1.0, found[2]))
         assert_read_alike(lambda way: open_rows(path, zero_based=True, on_error=way), rows, refused, sizes)
+
+
+def flat_line(rng, label):
+    """Objects without objects in them, which the compiled parser reads, and sometimes what it leaves to Python."""
+    odd = (
+        "1e999",
+        "99999999999999999",
+        "01",
+        "[1]",
+        '"\\ud800"',
+        '"\\x"',
+        "2.50",
+        "-0",
+        "1.",
+        "tRue",
+        "9007199254740993",
+    )
+    texts = ('"a"', '"b c"', '""', '"é"', '"\\u00e9\\ud83d\\ude00"', '"\\"\\/\\b\\n"', "17", "-5", "false", "null")
+    numbers = ("1", "-2.5", "0", "-0.0", "1e-3", "true", "null", "1E5", "0.1234567890123456789", "12345678901234567e-3")
+
+    def cell(some):
+        return one_of(rng, odd) if rng.integers(100) == 0 else one_of(rng, some)
+
+    label = texts if label == "text" else numbers
+    pairs = [f'"n": {cell(numbers)}', f'"t" :{cell(texts)}', f'"é":{cell(texts)}', f'"y":{cell(label)}', '"w":2.5']
+    pairs += [f'"z":{cell(texts)}']
+    if rng.integers(2):
+        rng.shuffle(pairs)
+    kept = [pair for pair in pairs if rng.integers(25)] + ['"n":1'] * int(rng.integers(80) == 0)
+    return (one_of(rng, ("{", " {\t")) + " , ".join(kept) + "}" + one_of(rng, ("\n", "\r\n", " \n", "\n\n"))).encode()
+
+
+@pytest.mark.parametrize("words", [True, False])
+@pytest.mark.parametrize("label", ["number", "text"])
+def test_the_compiled_parser_of_json_agrees_with_python(words, label):
+    kinds = {"n": "number", "t": "text", "é": "text"} if words else {"n": "number"}
+    drop = ["z"] if words else ["z", "t", "é"]
+    said = {"label_kind": label, "drop": drop, "columns": kinds, "bits": 6 if words else None}
+    form = JsonFormat(label="y", weight="w", schema={"label": "y", "weight": "w", **said})
+    rng, room, compiled = np.random.default_rng(SEED), form.new_room(), 0
+    tries = max(FUZZED // 10, 1)
+    for number in range(tries):
+        text = b"".join(flat_line(rng, label) for _ in range(rng.integers(1, 6)))
+        text = with_mistakes(rng, text) if number % 4 == 0 else text
+        found = form._compiled(text, room)
+        if found is None:
+            continue
+        compiled += 1
+        expected = form._interpreted(text, room)
+        for part in ("y", "weight", "indptr", "indices", "values", "lines"):
+            ours, theirs = getattr(found, part), getattr(expected, part)
+            assert ours.tobytes() == theirs.astype(ours.dtype).tobytes(), (text, part)
+        for part in ("line_count", "size", "missing", "labels"):
+            assert getattr(found, part) == getattr(expected, part), (text, part)
+        assert found.names.items() <= expected.names.items(), text
+    assert compiled > tries // 3

@@ -212,6 +212,10 @@ class Columns:
         few = self.bits is not None and self.bits <= _MOST_NAMED
         return np.zeros(1 << self.bits if few and self.bits is not None else 0, np.uint8)
 
+    def heads(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """How the names of features begin, one after another, and where each ends: of text, the column and ``=``."""
+        return joined_bytes([name + ("=" if kind == TEXT else "") for name, kind in self.kinds.items()])
+
     def column_names(self) -> dict[int, str]:
         """The names of features that are known without looking at cells: of numbers."""
         if self.bits is None:
@@ -311,6 +315,13 @@ def _plain_numbers(values: Sequence[Any]) -> Array | None:
         if int not in kinds or not (np.abs(found) >= MOST_NUMBER).any():
             return found
     return None
+
+
+def joined_bytes(names: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Names as kernels take them: one after another, and where each begins and ends."""
+    encoded = [name.encode("utf-8", "surrogateescape") for name in names]
+    ends = np.append(0, np.cumsum([len(each) for each in encoded])).astype(np.int64)
+    return np.frombuffer(b"".join(encoded) + b"\0", np.uint8), ends
 
 
 def as_number(value: Any, row: int, column: str) -> float:

@@ -10,7 +10,6 @@ import csv
 import itertools
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,8 @@ from numpy.typing import NDArray
 
 from steelyard.compiled.door import get_kernel
 from steelyard.data.columns import MOST_NUMBER, NUMBER, TEXT, Columns, Places, not_finite, refused_integer
-from steelyard.data.hashing import Settler
 from steelyard.data.stretch import BOM, Format, Mistake, Part
+from steelyard.data.table import Room, decoded
 from steelyard.kernels import layout
 from steelyard.losses import Array
 
@@ -31,30 +30,6 @@ _IN_QUOTES = re.compile(rb'"[^"]*(?:""[^"]*)*"(?!")')
 _LONE_RETURN = re.compile(rb"\r[^\n]")
 _MOST_WRONG = 100  # rows among the first that are passed over, to see what columns hold
 _RETURNS = r"lines must end in \n or \r\n, and not in \r alone"
-
-
-class _Room:
-    """Where a thread puts the cells of a stretch: the same memory for one after another."""
-
-    def __init__(self) -> None:
-        self.size = -1
-        self.odd = np.empty((1024, layout.CSV_ODD_SIZE), np.int64)
-        self.table = np.zeros(layout.CSV_TABLE, np.int64)
-        self.label_ends = np.empty(layout.CSV_TABLE, np.int64)
-        self.known = np.empty(0, np.uint8)
-        self.state = np.empty(layout.CSV_SIZE, np.int64)
-        self.settler = Settler()
-
-    def fit(self, size: int) -> None:
-        """Have room for a stretch of so many bytes, in bounds: memory that is never touched costs nothing."""
-        if size <= self.size:
-            return
-        self.size = size = size + size // 8
-        rows = size // 2 + 2  # a row has at least a byte and the end of the line
-        self.y, self.weight, self.lines = np.empty(rows), np.empty(rows), np.empty(rows, np.int32)
-        self.starts = np.empty(rows + 1, np.int64)
-        self.hashes, self.values, self.features = np.empty(size, np.uint32), np.empty(size), np.empty(size, np.uint16)
-        self.scratch, self.labels = np.empty(size + 8, np.uint8), np.empty(size, np.uint8)
 
 
 class CsvFormat(Format):
@@ -86,10 +61,7 @@ class CsvFormat(Format):
         self.dense = columns.decided and columns.bits is None
         self.known = columns.new_known()
         if columns.decided:
-            endings = [name + ("=" if kind == TEXT else "") for name, kind in columns.kinds.items()]
-            encoded = [name.encode("utf-8", "surrogateescape") for name in endings]
-            self._bytes = np.frombuffer(b"".join(encoded) + b"\0", np.uint8)
-            self._ends = np.append(0, np.cumsum([len(each) for each in encoded])).astype(np.int64)
+            self._heads = columns.heads()
 
     def column_name(self, column: int) -> str | None:
         return list(self.columns.kinds)[column] if self.dense else None
@@ -150,69 +122,47 @@ class CsvFormat(Format):
 
     def new_room(self) -> Any:
         get_kernel("parse_csv")  # before there are threads: it is loaded once
-        return _Room()
+        return Room()
 
-    def parse(self, content: bytes, room: Any) -> Part:
+    def parse(self, content: bytes, room: Room) -> Part:
         nul = self._nul(content)
         if nul is not None:
             raise nul
         found = self._fill(content, room)
-        rows, columns = int(found[layout.CSV_ROWS]), self.columns
+        columns = self.columns
         names = columns.column_names()
         names.update(self._patch(content, room, int(found[layout.CSV_ODD])))
         if found[layout.CSV_RESULT] != layout.CSV_DONE:
             raise self._mistake(content, int(found[layout.CSV_STOPPED]), int(found[layout.CSV_BEGIN]), found)
-        part = Part.empty(int(found[layout.CSV_LINES]), len(content))
-        part.y, part.lines = room.y[:rows].copy(), room.lines[:rows].copy()
-        if columns.weight in self._names:
-            part.weight = room.weight[:rows].copy()
-        part.missing, part.names = int(found[layout.CSV_MISSING]), names
-        if columns.label_kind == TEXT:
-            ends = room.label_ends[: int(found[layout.CSV_LABELS]) + 1].tolist()
-            part.labels = [_text(room.labels[a:b].tobytes()) for a, b in pairwise(ends)]
-        if self.bits is None:
-            width = len(columns.kinds)
-            part.indptr = np.arange(rows + 1, dtype=np.uint64) * np.uint64(width)
-            part.values = room.values[: rows * width].copy()
-            return part
-        count, starts = int(found[layout.CSV_FEATURES]), room.starts[: rows + 1]
-        raw = (room.hashes[:count], room.values[:count], room.features[:count], starts)
-        settled = columns.settled(room.settler.settle(*raw, self.bits, columns.meetings), 0)
-        part.indptr, part.indices, part.values = settled.indptr, settled.indices, settled.values
+        part = room.part(columns, int(found[layout.CSV_LINES]), len(content), columns.weight in self._names)
+        part.names = names
         return part
 
-    def _fill(self, content: bytes, room: _Room) -> NDArray[np.int64]:
+    def _fill(self, content: bytes, room: Room) -> NDArray[np.int64]:
         if self._places is None or self._delimiter is None:
             raise AssertionError("the first stretch comes first")
-        room.fit(len(content) + len(self.columns.kinds) + 1)
-        if room.known.size != self.known.size:
-            room.known = self.known.copy()
-        arrays = (room.y, room.weight, room.lines, room.starts, room.hashes, room.values, room.features)
+        room.fit(len(content) + len(self.columns.kinds) + 1, self.known)
         heads = np.empty(2 * max(len(self.columns.kinds), 1), np.uint64)
-        text, before = np.frombuffer(content, np.uint8), None
+        text = np.frombuffer(content, np.uint8)
         while True:
             room.table[:] = 0
             get_kernel("parse_csv")(
-                *(text, room.state, *self._places, self._bytes, self._ends, heads),
-                *(self._delimiter[0], self.dense, self.bits or 0, room.known, *arrays),
-                *(room.scratch, room.labels, room.label_ends, room.table, room.odd),
+                *(text, room.state, *self._places, *self._heads, heads),
+                *(self._delimiter[0], self.dense, self.bits or 0, room.known, *room.rows, *room.words),
             )
-            odd = int(room.state[layout.CSV_ODD])
-            if odd <= len(room.odd) or before == odd:
+            if room.suffices(self.known):
                 return room.state
-            room.odd, before = np.empty((odd, layout.CSV_ODD_SIZE), np.int64), None
-            room.known = self.known.copy()
 
-    def _patch(self, content: bytes, room: _Room, odd: int) -> Iterator[tuple[int, str]]:
+    def _patch(self, content: bytes, room: Room, odd: int) -> Iterator[tuple[int, str]]:
         """Numbers that are left to Python, put where they belong; the features among the odd tokens, with names."""
         mask = (1 << (self.bits or 0)) - 1
         for role, column, index, start, end in room.odd[:odd].tolist():
             token = _unquoted(content[start:end])
             if role == layout.CELL_TEXT:
-                yield int(room.hashes[index]) & mask, f"{self._names[column]}={_text(token)}"
+                yield int(room.hashes[index]) & mask, f"{self._names[column]}={decoded(token)}"
                 continue
             try:
-                value = parse_number(_text(token).strip(" "))
+                value = parse_number(decoded(token).strip(" "))
             except ValueError as error:
                 raise self._mistake(content, start, end, None, self._advice(role, column, str(error))) from None
             target: Array = {layout.CELL_LABEL: room.y, layout.CELL_WEIGHT: room.weight}.get(role, room.values)
@@ -324,10 +274,6 @@ def parse_number(word: str) -> float:
 
 def _unquoted(cell: bytes) -> bytes:
     return cell[1:-1].replace(b'""', b'"') if cell.startswith(b'"') else cell
-
-
-def _text(cell: bytes) -> str:
-    return cell.decode("utf-8", "surrogateescape")
 
 
 def _row_begin(content: bytes, at: int, delimiter: bytes) -> int:

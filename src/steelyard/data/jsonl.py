@@ -1,4 +1,8 @@
-"""JSON lines → rows: an object a line, whose keys are columns; objects inside of it are columns called ``a.b``."""
+"""JSON lines → rows: an object a line, whose keys are columns; objects inside of it are columns called ``a.b``.
+
+A compiled parser reads stretches in which there is nothing but texts, numbers, truth values and nulls under known keys,
+once each. Others, with objects in objects for example, are read by Python's ``json``, which also says what is wrong.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.data.columns import NUMBER, TEXT, CellError, Columns, as_number, as_text
-from steelyard.data.hashing import Settler
+from steelyard.compiled.door import get_kernel
+from steelyard.data.columns import NUMBER, TEXT, CellError, Columns, as_number, as_text, joined_bytes
 from steelyard.data.stretch import Format, Mistake, Part
+from steelyard.data.table import Room
+from steelyard.kernels import layout
+from steelyard.losses import Array
 
 
 def _refuse_constant(word: str) -> float:
@@ -28,6 +35,34 @@ _NESTED = {dict, list}
 _decoder = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_once)
 
 
+class _Keys:
+    """The keys of objects, as the compiled parser knows them."""
+
+    def __init__(self, columns: Columns) -> None:
+        label_and_weight = (each for each in (columns.label, columns.weight) if each is not None)
+        self.names = [*dict.fromkeys([*columns.kinds, *columns.drop, *label_and_weight])]
+        self.bytes, self.ends = joined_bytes(self.names)
+        slot_of = {name: slot for slot, name in enumerate(columns.kinds)}
+        self.roles = np.array([columns.role(name) for name in self.names], np.int64)
+        self.slots = np.array([slot_of.get(name, 0) for name in self.names], np.int64)
+        self.heads = columns.heads()
+
+
+class _Room(Room):
+    """With what a row has under each of the keys."""
+
+    follows = np.empty(0, np.int64)
+
+    def fit_keys(self, keys: int, features: int) -> None:
+        """Have room for so many keys, of which so many are features."""
+        if self.follows.size == keys + 1:
+            return
+        self.follows = np.append(np.arange(1, keys + 1), 0)
+        self.stamps, self.there = np.empty(keys, np.int64), np.empty(features, np.int64)
+        self.cells, self.amounts = np.empty(features, np.uint64), np.empty(features)
+        self.heads = np.empty(2 * features, np.uint64)
+
+
 class JsonFormat(Format):
     """Objects, one a line. The parameters are those of :class:`~steelyard.data.columns.Columns`.
 
@@ -44,6 +79,7 @@ class JsonFormat(Format):
         self.n_features, self.bits = self.columns.n_features, self.columns.bits
         self.dense = self.columns.decided and self.bits is None
         self.known = self.columns.new_known()
+        self._keys = _Keys(self.columns) if self.columns.decided else None
 
     def column_name(self, column: int) -> str | None:
         return list(self.columns.kinds)[column] if self.dense else None
@@ -71,9 +107,64 @@ class JsonFormat(Format):
         return 0
 
     def new_room(self) -> Any:
-        return Settler()
+        get_kernel("parse_json")  # before there are threads: it is loaded once
+        return _Room()
 
     def parse(self, content: bytes, room: Any) -> Part:
+        part = self._compiled(content, room)
+        return self._interpreted(content, room) if part is None else part
+
+    def _compiled(self, content: bytes, room: _Room) -> Part | None:
+        """The rows by the compiled parser; None where there is something that it leaves to Python."""
+        columns, keys = self.columns, self._keys
+        if keys is None:
+            raise AssertionError("the first stretch comes first")
+        try:
+            content.isascii() or content.decode()
+        except UnicodeDecodeError:
+            return None
+        room.fit(len(content) + len(columns.kinds) + 1, self.known)
+        room.fit_keys(len(keys.names), len(columns.kinds))
+        text = np.frombuffer(content, np.uint8)
+        while True:
+            room.table[:] = 0
+            get_kernel("parse_json")(
+                *(text, room.state, keys.bytes, keys.ends, keys.roles, keys.slots, room.follows, room.stamps),
+                *(*keys.heads, room.heads, self.dense, self.bits or 0, room.known, *room.rows),
+                *(room.there, room.cells, room.amounts, *room.words),
+            )
+            if room.suffices(self.known):
+                break
+        state = room.state
+        rows, weighted = int(state[layout.CSV_ROWS]), int(state[layout.CSV_WEIGHTED])
+        says_weights = columns.weight is not None and not (columns.optional_label and not weighted)
+        names: dict[int, str] = {}
+        done = state[layout.CSV_RESULT] == layout.CSV_DONE and not (says_weights and weighted < rows)
+        if not done or not self._patch(content, keys, room, names):
+            room.known = self.known.copy()
+            return None
+        part = room.part(columns, content.count(b"\n"), len(content), says_weights)
+        part.names = {**names, **columns.column_names()}
+        return part
+
+    def _patch(self, content: bytes, keys: _Keys, room: _Room, names: dict[int, str]) -> bool:
+        """Put numbers that are left to Python where they belong, and note names; False where a number is refused."""
+        mask = (1 << (self.bits or 0)) - 1
+        for role, key, index, start, end in room.odd[: int(room.state[layout.CSV_ODD])].tolist():
+            token = content[start:end].decode()
+            if role == layout.CELL_TEXT:
+                text = json.loads(f'"{token}"') if "\\" in token else token
+                names.setdefault(index & mask, f"{keys.names[key]}={text}")
+                continue
+            try:
+                value = as_number(json.loads(token), 0, "")
+            except (CellError, ValueError):
+                return False
+            targets: dict[int, Array] = {layout.CELL_LABEL: room.y, layout.CELL_WEIGHT: room.weight}
+            targets.get(role, room.values)[index] = value
+        return True
+
+    def _interpreted(self, content: bytes, room: _Room) -> Part:
         columns, found = self.columns, list(_objects(content))
         rows = [row for _, _, row in found]
         part = Part.empty(content.count(b"\n"), len(content))
@@ -92,7 +183,7 @@ class JsonFormat(Format):
         except CellError as error:
             complaint = f"in the column {error.column!r}: {error.complaint}"
             raise Mistake(content, found[error.row][1], complaint) from None
-        part.indptr, part.indices, part.values, part.missing = columns.rows(cells, len(rows), room)
+        part.indptr, part.indices, part.values, part.missing = columns.rows(cells, len(rows), room.settler)
         part.lines = np.array([line for line, _, _ in found], np.int32)
         part.names = {**columns.cell_names(cells, self.known), **columns.column_names()}
         return part

@@ -209,7 +209,7 @@ ODD_LABEL, ODD_VALUE, ODD_WEIGHT, ODD_SCALE, ODD_BASE = range(5)
 # What a column of a table is.
 CELL_DROPPED, CELL_NUMBER, CELL_TEXT, CELL_LABEL, CELL_LABEL_TEXT, CELL_WEIGHT = range(6)
 
-# ``state`` of a stretch of CSV.
+# ``state`` of a stretch of CSV, and of JSON lines.
 (
     CSV_RESULT,  # CSV_DONE, or what the parser stopped at
     CSV_STOPPED,  # where
@@ -221,9 +221,11 @@ CELL_DROPPED, CELL_NUMBER, CELL_TEXT, CELL_LABEL, CELL_LABEL_TEXT, CELL_WEIGHT =
     CSV_LINES,
     CSV_MISSING,  # empty cells
     CSV_LABELS,  # different labels that are text
+    CSV_WEIGHTED,  # how many rows of JSON say their weight
     CSV_SIZE,
-) = range(11)
+) = range(12)
 CSV_DONE, CSV_TOO_FEW, CSV_TOO_MANY, CSV_OPEN_QUOTE, CSV_AFTER_QUOTE, CSV_MANY_LABELS, CSV_NO_WEIGHT = range(7)
+JSON_OTHER = 7  # there is something in it that is left to Python
 CSV_TABLE = 4096  # places for labels that are text, of which half are used
 
 # ``odd``: kind (CELL_…), column, index, start, end of a token for Python: a number, or the text of a new feature.

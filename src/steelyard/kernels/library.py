@@ -24,6 +24,7 @@ from steelyard.kernels import (
     outputs,
     parse,
     parse_csv,
+    parse_json,
     parse_vw,
     settle,
     shrinking,
@@ -80,6 +81,7 @@ _KERNELS: dict[str, Callable[..., Any]] = {
     "parse": parse.parse,
     "parse_csv": parse_csv.parse_csv,
     "ends_quoted": parse_csv.ends_quoted,
+    "parse_json": parse_json.parse_json,
     "parse_vw": parse_vw.parse_vw,
 }
 

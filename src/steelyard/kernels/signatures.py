@@ -96,6 +96,18 @@ KERNELS: dict[str, Signature] = {
         )
     ),
     "ends_quoted": Signature(("const u1[]", "i8"), returns=True),
+    "parse_json": Signature(
+        (
+            *("const u1[]", "i8[]", "const u1[]", _PLACES),  # text, state, keys and their ends
+            *(_PLACES, _PLACES, "i8[]", "i8[]"),  # roles, slots, follows, stamps
+            *("const u1[]", _PLACES, "u8[]"),  # names, their ends, heads
+            *("b1", "i8", "u1[]"),  # dense, bits, known
+            *(_VECTOR, _VECTOR, "i4[]", "i8[]"),  # y, weight, lines, starts
+            *("u4[]", _VECTOR, "u2[]"),  # hashes, values, features
+            *("i8[]", "u8[]", _VECTOR),  # there, cells, amounts
+            *("u1[]", "u1[]", "i8[]", "i8[]", "i8[,]"),  # scratch, labels, their ends, table, odd
+        )
+    ),
     "parse_vw": Signature(
         (
             *("const u1[]", "const u4[]", "const u1[]"),  # text, letters, known
