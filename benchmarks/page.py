@@ -29,6 +29,7 @@ PAGE = ROOT / "docs" / "benchmarks.md"
 PAGES = (PAGE, ROOT / "docs" / "guide" / "speed.md", ROOT / "docs" / "guide" / "no-learning-rate.md")
 PICTURES = ROOT / "docs" / "generated" / "benchmarks"
 MARK = re.compile(r"<!-- (\w+) -->\n.*?<!-- end -->", re.DOTALL)
+SCRIPTS = {"rates": "quality"}  # what writes a result, where it has another name
 GUIDE = {"guide_speed": ("speed", summary.speed), "guide_quality": ("quality", summary.quality)}
 Result = dict[str, Any]
 
@@ -45,7 +46,7 @@ def block(name: str, results: dict[str, Result]) -> str:
         needed, write = GUIDE[name]
         return write(results) if needed in results else f"*Not measured yet: `python benchmarks/{needed}.py`.*"
     if name not in results:
-        return f"*Not measured yet: `python benchmarks/{name}.py`.*"
+        return f"*Not measured yet: `python benchmarks/{SCRIPTS.get(name, name)}.py`.*"
     result = results[name]
     parts = [BLOCKS[name](result)]
     if name in ALT:

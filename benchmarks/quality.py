@@ -205,7 +205,7 @@ def curves(found: dict[str, np.ndarray], count: int) -> dict[str, np.ndarray]:
 
 def keep(sets: dict, found: dict[str, dict[str, np.ndarray]], options: argparse.Namespace) -> None:
     """quality.json, the best setting of each contender, and rates.json, all of them."""
-    quality, rates = Results("quality", options), Results("rates", options)
+    quality, rates = Results("quality", options), Results("rates", options, script="quality")
     for name, rows in found.items():
         loss, X, y = sets[name]
         shape = {"loss": loss, "rows": min(options.rows, len(y)), "columns": X.shape[1], "shuffles": options.repeats}

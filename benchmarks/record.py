@@ -40,10 +40,10 @@ def parser(doc: str) -> argparse.ArgumentParser:
 
 
 class Results:
-    """The figures of one run of one benchmark."""
+    """The figures of one run of one benchmark. ``script`` is what wrote them, where it has not the result's name."""
 
-    def __init__(self, name: str, options: argparse.Namespace) -> None:
-        self.name, self.options = name, options
+    def __init__(self, name: str, options: argparse.Namespace, script: str | None = None) -> None:
+        self.name, self.options, self.script = name, options, script or name
         self.entries: list[dict[str, Any]] = []
 
     def add(self, case: str, contender: str, value: Any, unit: str, **more: Any) -> None:
@@ -75,7 +75,7 @@ class Results:
         path = folder / f"{self.name}.json"
         content = {
             "name": self.name,
-            "command": command(self.name, sys.argv[1:], DROPPED + (("--sets", "--only") if keep else ())),
+            "command": command(self.script, sys.argv[1:], DROPPED + (("--sets", "--only") if keep else ())),
             "date": date.today().isoformat(),
             "quick": self.options.quick,
             "machine": machine(),

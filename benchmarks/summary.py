@@ -29,6 +29,7 @@ PEERS = {
     "River best": "River, best of {rates} rates in hindsight",
     "iwa best": "our own IWA with one rate, best of {rates} in hindsight",
 }
+CLIPPED = 0.5  # a smaller ratio to the best linear model says that keeping predictions among the labels helped
 FLOOR = 0.01  # a smaller ratio says that the peer diverged, and not by how much we are better
 
 
@@ -98,7 +99,36 @@ def quality(results: dict[str, Result]) -> str:
         values = [entry["ratio"] or 0.0 for entry in entries if entry["contender"] == name and entry["counted"]]
         mean, worst, better = overall(values)
         rows.append([label.format(rates=rates, both=2 * rates), mean, worst, better])
-    return table(["compared with", "geometric mean", "worst", "no worse on"], rows)
+    return table(["compared with", "geometric mean", "worst", "no worse on"], rows) + "\n" + measured_on(entries)
+
+
+def measured_on(entries: list[Result]) -> str:
+    """Which sets there were, and how near our loss is to that of the best linear model in hindsight."""
+    shapes = [entry for entry in entries if entry["contender"] == "steelyard"]
+    cases = [entry["case"] for entry in shapes]
+    raw = [case for case in cases if not case.endswith("/scaled")]
+    counts = {True: [], False: []}
+    for entry in entries:
+        if entry["contender"] == "best linear model":
+            counts[entry["counted"]].append((entry["case"], entry["ratio"] or 0.0))
+    near = [value for _, value in counts[True] if value >= CLIPPED]
+    clipped = {case.split("/")[0]: value for case, value in counts[True] if value < CLIPPED}
+    said = f"{len(raw)} sets, {len(cases) - len(raw)} of them also with their columns scaled; {shapes[0]['shuffles']} shuffles."
+    if not near:
+        return said
+    said += (
+        " The best linear model in hindsight has seen all labels before it predicts; our loss in one pass is "
+        f"{overall(near)[0]} times its loss (geometric mean over {len(near)})"
+    )
+    without = ", ".join(case for case, _ in counts[False])
+    said += f", without what it nearly separates ({without})" if without else ""
+    said += (
+        f", and without {', '.join(clipped)}, where ours is as little as {figure(min(clipped.values()))} of it because "
+        "predictions are kept among the labels seen"
+        if clipped
+        else ""
+    )
+    return said + "."
 
 
 def overall(values: list[float]) -> tuple[str, str, str]:

@@ -127,7 +127,7 @@ def _require(condition: bool, message: str) -> None:
 
 @dataclass(frozen=True)
 class Squared(Loss):
-    r""":math:`\tfrac12 (p-y)^2`."""
+    r""":math:`\tfrac{1}{2} (p-y)^2`."""
 
     name, labels, label_scale = "squared", "real", "proportional"
     vector_form, mixing, curvature = "squared", "squared", 1.0
@@ -164,7 +164,7 @@ class Quantile(Loss):
 
 @dataclass(frozen=True)
 class Huber(Loss):
-    r""":math:`\tfrac12 r^2` for :math:`|r| \le \delta`, :math:`\delta(|r|-\delta/2)` beyond, r = p - y."""
+    r""":math:`\tfrac{1}{2} r^2` for :math:`|r| \le \delta`, :math:`\delta(|r|-\delta/2)` beyond, r = p - y."""
 
     delta: float = 1.0
     name, labels, label_scale, curvature = "huber", "real", "cut", 0.25
@@ -211,7 +211,7 @@ class Hinge(Loss):
 
 @dataclass(frozen=True)
 class SquaredHinge(Loss):
-    r""":math:`\tfrac12 \max(0, 1-yp)^2`."""
+    r""":math:`\tfrac{1}{2} \max(0, 1-yp)^2`."""
 
     name, labels, label_scale, curvature = "squared_hinge", "sign", "none", 0.25
 

@@ -38,8 +38,9 @@ plt.show()
 # %%
 # Weights to add up
 # -----------------
-# A step of weight 2 and then one of weight 3 end where one of weight 5 ends. Of the four updates only IWA has
-# this property.
+# A step of weight 2 and then one of weight 3 end where one of weight 5 ends. For the squared loss, which
+# is the one here, only IWA of the four updates has this property. IWA has it for every loss; for some, the hinge
+# loss among them, aProx and the proximal update make the same step as IWA, and have it, too.
 
 for update in ("iwa", "linearized", "aprox", "proximal"):
     p = 0.0

@@ -72,7 +72,8 @@ class Exports:
         return to_sklearn(_linear(self), clip=clip)
 
     def to_onnx(self) -> Any:
-        """The fitted model as an ``onnx.ModelProto``, for any runtime; needs ``pip install 'steelyard[onnx]'``.
+        """The fitted model as an ``onnx.ModelProto``, for any runtime; needs the extra ``onnx``
+        (from a clone: ``pip install '.[onnx]'``).
 
         The input ``X`` is a float32 matrix with the columns in the order of ``fit``. A classifier has the outputs
         ``label`` and ``probabilities`` (or ``scores``, where its loss has no probabilities), a regressor ``variable``
