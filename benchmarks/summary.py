@@ -113,7 +113,8 @@ def measured_on(entries: list[Result]) -> str:
             counts[entry["counted"]].append((entry["case"], entry["ratio"] or 0.0))
     near = [value for _, value in counts[True] if value >= CLIPPED]
     clipped = {case.split("/")[0]: value for case, value in counts[True] if value < CLIPPED}
-    said = f"{len(raw)} sets, {len(cases) - len(raw)} of them also with their columns scaled; {shapes[0]['shuffles']} shuffles."
+    shuffles = shapes[0]["shuffles"]
+    said = f"{len(raw)} sets, {len(cases) - len(raw)} of them also with their columns scaled; {shuffles} shuffles."
     if not near:
         return said
     said += (

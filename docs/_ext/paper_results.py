@@ -11,13 +11,18 @@ from pathlib import Path
 
 import steelyard
 
+BACK = '\n<p class="soft"><a href="../paper.html">← The paper, in Steelyard’s documentation</a></p>'
+
 
 def _run(app):
     folder = Path(app.srcdir) / "generated" / "site" / "paper"
     page, sources = folder / "index.html", Path(steelyard.__file__).parent / "experiments"
     if not page.exists() or any(path.stat().st_mtime > page.stat().st_mtime for path in sources.glob("*.py")):
-        command = [sys.executable, "-m", "steelyard", "paper", "--output", str(folder)]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "steelyard", "paper", "--output", folder.name]  # the page shows the command
+        subprocess.run(command, cwd=folder.parent, check=True, stdout=subprocess.DEVNULL)
+        text = page.read_text(encoding="utf-8")
+        page.write_text(text.replace("<body>", f"<body>{BACK}", 1), encoding="utf-8")
     claims, run = (json.loads((folder / name).read_text(encoding="utf-8")) for name in ("claims.json", "run.json"))
     for name, lines in (("claims", _claims(claims)), ("run", _about(run, claims))):
         target = Path(app.srcdir) / "generated" / f"paper-{name}.md"
@@ -31,7 +36,7 @@ def _claims(claims):
     yield "```{table}\n:class: sentences\n"
     yield "| the paper says | place | holds on | measured |"
     yield "|---|---|---|---|"
-    for claim in sorted(claims, key=lambda claim: (any(_held(claim)), claim["holds"])):
+    for claim in sorted(claims, key=lambda claim: sum(_held(claim)) / len(_held(claim))):
         held = _held(claim)
         ordered = sorted(claim["sets"].items(), key=lambda each: each[1]["holds"])
         measured = "; ".join(f"{'yes' if f['holds'] else '**no**'}, {name}: {f['measured']}" for name, f in ordered)

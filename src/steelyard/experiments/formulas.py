@@ -23,7 +23,7 @@ def row(*parts: str) -> str:
 def _token(part: str) -> str:
     if part.startswith("<"):
         return part
-    if part in ("‖", "⟨", "⟩"):
+    if part in ("‖", "⟨", "⟩", "(", ")"):  # as high as a letter: they would grow to the highest part of the row
         return f'<mo stretchy="false">{part}</mo>'
     if all(c in _OPERATORS for c in part):
         return f"<mo>{part}</mo>"
@@ -93,10 +93,12 @@ UPDATES = {
     "aprox": inline(
         *("c", "=", "<mi>min</mi>", "{", "1", ",", frac(row("ℓ", "(", "p", ")"), row("a", sup(SLOPE, "2"))), "}", SLOPE)
     ),
-    "iwa": inline(
-        *("c", "=", frac(row("p", "−", "u", "(", "a", ")"), "a"), ",", "<mtext>\u00a0where\u00a0</mtext>"),
-        *(frac(row("d", "u"), row("d", "s")), "=", "−", "ℓ", "<mo>′</mo>", "(", "u", ")", AND, "u", "(", "0", ")"),
-        *("=", "p"),
+    "iwa": ", ".join(
+        (
+            inline("c", "=", frac(row("p", "−", "v", "(", "a", ")"), "a")),
+            "where " + inline(frac(row("d", "v"), row("d", "s")), "=", "−", "ℓ", "<mo>′</mo>", "(", "v", ")"),
+            inline("v", "(", "0", ")", "=", "p"),
+        )
     ),
     "proximal": inline("c", "=", "ℓ", "<mo>′</mo>", "(", "p", "−", "a", "c", ")"),
 }
@@ -118,6 +120,7 @@ SCHEDULES = {
 }
 REGRET = display(
     *(sub("<mi>Regret</mi>", "T"), "(", "u", ")", "≤", sub("λ", row("T", "+", "1"))),
-    *("(", frac("1", "2"), "‖", "u", subsup("‖", "2", "2"), "+", subsup("η", "0", "2"), ")", "−", ETA0),
+    row("<mo>(</mo>", frac("1", "2"), "‖", "u", subsup("‖", "2", "2"), "+", subsup("η", "0", "2"), "<mo>)</mo>"),
+    *("−", ETA0),
 )
 LINEARIZED_GAMMA = inline(_GAMMA, "=", frac(row("‖", sub("g", "t"), subsup("‖", "2", "2")), row("2", LAM)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -50,8 +51,8 @@ def summary(claims: Sequence[Claim]) -> str:
 
 def typeset(text: str) -> str:
     """A sentence for the page: λ_t as a formula, and what stands between backquotes as code."""
-    pieces = html.escape(text).replace("λ_t", _LAM).split("`")
-    return "".join(f"<code>{piece}</code>" if i % 2 else piece for i, piece in enumerate(pieces))
+    pieces = text.split("`")
+    return "".join(code(p) if i % 2 else html.escape(p).replace("λ_t", _LAM) for i, p in enumerate(pieces))
 
 
 def make(run: Run, by_schedule: dict[str, list[Claim]], panels: dict[str, list[tuple[str, str]]]) -> str:
@@ -89,13 +90,24 @@ def make(run: Run, by_schedule: dict[str, list[Claim]], panels: dict[str, list[t
         '<h2 id="again">Run it again</h2>',
         _again(run),
     ]
-    body = "\n".join(sections)
+    body = _unbroken("\n".join(sections))
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<title>IWA updates, measured</title><link rel="icon" href="data:,"><style>{pagestyle.CSS}</style></head>'
         f"<body>\n{body}\n</body></html>\n"
     )
+
+
+def _unbroken(text: str) -> str:
+    """Numbers stay with their per cent signs, and η₀ with its value, at the end of a line."""
+    return re.sub(r"(?<=[\dA-Za-z]) %", "\u00a0%", text).replace("η₀ = ", "η₀\u00a0=\u00a0")
+
+
+def code(text: str) -> str:
+    """What is typed: lines break between words, and not at the hyphens of options."""
+    words = "".join(f"<span>{html.escape(word)}</span> " for word in text.split(" ")).rstrip()
+    return f"<code>{words}</code>"
 
 
 def _opening(run: Run, claims: list[Claim]) -> str:
@@ -126,7 +138,7 @@ def _opening(run: Run, claims: list[Claim]) -> str:
         f"ways: {summary(claims)}.</p>"
         f'<nav aria-label="Sections">{"".join(f"""<a href="#{i}">{t}</a> """ for i, t in links.items())}</nav>{first}'
         f'<p class="soft">Steelyard {html.escape(run.versions["steelyard"])}, {html.escape(run.date)}, '
-        f"<code>{html.escape(run.command)}</code>. {len(run.facts)} data set{'s' if len(run.facts) > 1 else ''}, "
+        f"{code(run.command)}. {len(run.facts)} data set{'s' if len(run.facts) > 1 else ''}, "
         f"{len(run.settings.rates)} rates from {rate(run.settings.rates[0])} to {rate(run.settings.rates[-1])}, "
         f"{len(run.settings.updates)} updates, {run.settings.repeats} shuffles.</p>"
     )
@@ -146,7 +158,7 @@ def _sources(run: Run) -> str:
     if kinds["scikit-learn"]:
         said.append(
             f"{html.escape(_names(kinds['scikit-learn']))} come with scikit-learn and need no download: they are not "
-            "LIBSVM's, so not the paper's. <code>steelyard paper --data FOLDER</code> runs on six LIBSVM sets."
+            f"LIBSVM's, so not the paper's. {code('steelyard paper --data FOLDER')} runs on six LIBSVM sets."
         )
     if kinds["LIBSVM"]:
         said.append(
@@ -165,7 +177,8 @@ def _figure(name: str, shown: list[tuple[str, str]]) -> str:
     kind = " one" if len(shown) == 1 else " few" if len(shown) == 2 else ""
     legend = pagestyle.key(NAMES, _LEGEND[name]) if name in _LEGEND else ""
     files = " · ".join(f'<a href="{name}.{kind}">{kind.upper()}</a>' for kind in ("png", "svg", "pdf"))
-    source = {"figure1": "results", "figure2": "results", "figure3": "results", "figure4": "readings"}.get(name)
+    source = {"figure1": "results", "figure2": "results", "figure3": "results"}.get(name)
+    source = {"figure4": "readings", "figure6": "weights"}.get(name, source)
     files += f' · <a href="{source}.csv">numbers</a>' if source else ""
     return (
         f'<figure id="{name}">{legend}<div class="panels{kind}">{images}</div>'
@@ -186,12 +199,20 @@ def _not_measured() -> str:
 
 
 def _limits(run: Run) -> str:
-    """In words what table 3 says: each sentence only as far as the numbers carry it."""
+    """In words what tables 3 and 5 say: each sentence only as far as the numbers carry it."""
     results, top = run.results, rate(run.settings.rates[-1])
     below = [n for n, r in results.items() if changes(r, "aprox", "iwa") is not None]
     useless = [n for n, r in results.items() if curve(r, "iwa")[-1] >= tables.NO_BETTER * run.facts[n].constant]
     apart = max(float(abs(curve(r, u)[0] / curve(r, "iwa")[0] - 1)) for r in results.values() for u in NAMES)
+    bests = {name: result.best() for name, result in results.items()}
+    first: dict[str, list[str]] = {}
+    for name, best in bests.items():
+        first.setdefault(min(best, key=lambda update: best[update][1]), []).append(name)
+    behind = max(best["iwa"][1] / min(loss for _, loss in best.values()) - 1.0 for best in bests.values())
+    each = "; ".join(f"{NAMES[u]} on {_names(first[u])}" for u in NAMES if u in first)
     said = [
+        f"Each at its own best rate of the grid, IWA loses least on {len(first.get('iwa', []))} of {len(results)} data "
+        f"sets. The smallest loss is that of {each}. IWA's is above the smallest by at most {100 * behind:.2g} %.",
         f"At the largest rate, η₀ = {top}, aProx loses less than IWA on {len(below)} of {len(results)} data sets"
         f"{': ' + _names(below) if below else ''}. With a long step, IWA takes the prediction of each example all the "
         "way to its label (squared loss), and aProx half of the way: figure 5.",
@@ -215,9 +236,10 @@ def _again(run: Run) -> str:
     v = {name: html.escape(text) for name, text in run.versions.items()}
     more = '<a href="readings.csv">readings.csv</a> those under the other schedules, ' if run.readings else ""
     return (
-        f"<p><code>{html.escape(run.command)}</code></p><p>Steelyard {v['steelyard']}, Python {v['python']}, NumPy "
+        f"<p>{code(run.command)}</p><p>Steelyard {v['steelyard']}, Python {v['python']}, NumPy "
         f"{v['numpy']}, Numba {v['numba']}; {html.escape(run.date)}; seed {run.settings.seed}. The same command gives "
         "the same numbers on the same machine, with any number of processes, also if it was interrupted and started "
         'again.</p><p>Beside this page: <a href="results.csv">results.csv</a> has every averaged loss, '
+        '<a href="weights.csv">weights.csv</a> the losses of figure 6, '
         f'{more}<a href="claims.json">claims.json</a> the claims, <a href="run.json">run.json</a> what was run.</p>'
     )

@@ -12,10 +12,10 @@ _INK_DARK = "#e2e7ed"
 
 CSS = """
 :root { color-scheme: light dark; --ink: #1b2430; --soft: #55616f; --line: #d7dde4; --paper: #fff; --wash: #f4f6f8; }
-:root { --good: #1b7f5c; --part: #8f5f00; --bad: #b3362f; --accent: #00707f; }
+:root { --good: #1b7f5c; --part: #8f5f00; --bad: #b3362f; --accent: #00707f; --shade: rgb(20 30 40 / 28%); }
 @media (prefers-color-scheme: dark) {
   :root { --ink: #e2e7ed; --soft: #a3aebb; --line: #333d49; --paper: #12171d; --wash: #1b222b; }
-  :root { --good: #5fd0a5; --part: #e8b860; --bad: #ff8b82; --accent: #4cc3d2; }
+  :root { --good: #5fd0a5; --part: #e8b860; --bad: #ff8b82; --accent: #4cc3d2; --shade: rgb(0 0 0 / 75%); }
 }
 * { box-sizing: border-box; }
 body { font: 16px/1.55 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 0 auto; }
@@ -26,15 +26,23 @@ h2 { margin: 3rem 0 0.6rem; font-size: 1.35rem; line-height: 1.25; } h3 { margin
 p.lead { font-size: 1.12rem; } .soft, figcaption, .caption { color: var(--soft); } .soft { font-size: 0.92rem; }
 nav { font-size: 0.95rem; margin: 1rem 0; } nav a { margin-right: 1.1rem; white-space: nowrap; }
 code { background: var(--wash); padding: 0.1rem 0.3rem; border-radius: 4px; overflow-wrap: anywhere; }
+code span { display: inline-block; max-width: 100%; }
 figure { margin: 1.6rem 0 2rem; } figcaption { font-size: 0.94rem; margin-top: 0.5rem; }
 .panels { display: grid; gap: 0.4rem 1.2rem; grid-template-columns: repeat(auto-fit, minmax(min(100%, 20rem), 1fr)); }
 .panels.few { max-width: 44rem; } .panels.one { max-width: 36rem; } .panels img { width: 100%; height: auto; }
 .key { display: flex; flex-wrap: wrap; gap: 0.2rem 1.3rem; font-size: 0.94rem; margin: 0.3rem 0; }
 .key span { display: inline-flex; align-items: center; gap: 0.45rem; }
-.scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: 0.92rem; margin: 0.6rem 0; }
+.scroll { overflow-x: auto; background-repeat: no-repeat; background-attachment: local, local, scroll, scroll; }
+.scroll { background-size: 3rem 100%, 3rem 100%, 0.9rem 100%, 0.9rem 100%; }
+.scroll { background-position: 0 0, 100% 0, 0 0, 100% 0; }
+.scroll { background-image: linear-gradient(90deg, var(--paper) 40%, transparent),
+  linear-gradient(270deg, var(--paper) 40%, transparent), linear-gradient(90deg, var(--shade), transparent),
+  linear-gradient(270deg, var(--shade), transparent); }
+table { border-collapse: collapse; font-size: 0.92rem; margin: 0.6rem 0; }
 .caption { margin: 1.4rem 0 0; font-size: 0.94rem; }
 th, td { text-align: left; padding: 0.4rem 0.7rem 0.4rem 0; border-bottom: 1px solid var(--line); }
 th, td { vertical-align: top; } thead th { border-bottom: 2px solid var(--line); vertical-align: bottom; }
+thead th { min-width: 5.5rem; } .claims thead th { min-width: 0; }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; padding-right: 1rem; } td.n { white-space: nowrap; }
 .yes { color: var(--good); font-weight: 650; } .part { color: var(--part); font-weight: 650; }
 .fail { color: var(--bad); font-weight: 650; } .best { color: var(--accent); font-weight: 650; }
@@ -44,7 +52,9 @@ table.claims { width: 100%; table-layout: fixed; } .claims th:nth-child(1) { wid
 .claims td { padding: 0.8rem 1.2rem 0.8rem 0; }
 .claims ul { list-style: none; margin: 0; padding: 0; } .claims li { margin-bottom: 0.45rem; }
 .formula { overflow-x: auto; margin: 0.7rem 0; } .formula math { width: max-content; } math { font-size: 1.06em; }
+math { font-family: "STIX Two Math", "Latin Modern Math", "Cambria Math", "DejaVu Math TeX Gyre", math; }
 @media (max-width: 700px) {
+  thead th { vertical-align: top; } th.n { min-width: 8.5rem; }
   .claims thead { display: none; } .claims, .claims tbody, .claims tr, .claims td { display: block; width: auto; }
   .claims td { border: 0; padding: 0.2rem 0; } .claims tr { padding: 0.9rem 0; border-bottom: 1px solid var(--line); }
 }

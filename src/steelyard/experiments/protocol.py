@@ -57,12 +57,12 @@ def protocol(run: Run) -> str:
         f"{f.inline(f.sub('ψ', 't'), '(', 'x', ')', '=', f.frac(f.LAM, '2'), '‖', 'x', f.subsup('‖', '2', '2'))}:</p>"
         f"{f.FTRL}<p>Losses: squared, {f.LOSSES['squared']}; logistic, {f.LOSSES['logistic']}. The four updates differ "
         "in the slope c alone (p, y and a are those of the round):</p>"
-        f'<div class="scroll"><table id="updates"><thead><tr><th>update</th><th>slope</th></tr></thead>'
+        f'<div class="scroll" tabindex="0"><table id="updates"><thead><tr><th>update</th><th>slope</th></tr></thead>'
         f"<tbody>{rows}</tbody></table></div>"
         "<p><b>Normalisation.</b> The paper says <q>We normalize the datasets and added a constant bias term to the "
         f"features.</q> Here: {html.escape(NORMALISATION)}</p>"
-        f'<div class="scroll"><table id="symbols"><thead><tr><th>symbol</th><th>meaning</th></tr></thead><tbody>'
-        f"{symbols}</tbody></table></div>"
+        '<div class="scroll" tabindex="0"><table id="symbols"><thead><tr><th>symbol</th><th>meaning</th></tr></thead>'
+        f"<tbody>{symbols}</tbody></table></div>"
     )
 
 
@@ -81,9 +81,18 @@ def _symbols() -> list[tuple[tuple[str, ...], str]]:
         ((s("g", "t"),), "the gradient of the round's loss in x, which is the slope times q"),
         (("c",), "the slope that the update uses; the paper's z is c q"),
         (("a",), "step length: after the step, with the same λ, the prediction on the example is p − a c"),
-        (("u", "(", "s", ")"), "the prediction that follows the gradient flow of the loss for the time s"),
+        (
+            ("v", "(", "s", ")"),
+            "the prediction after it has followed the gradient flow of the loss for a time s, from p",
+        ),
         ((s("ψ", "t"), ",", f.LAM), "the regularizer, and how strong it is: 1/λ is the learning rate of the round"),
         ((f.ETA0,), "initial learning rate, the one hyperparameter: 1/λ in the first round"),
         ((f.sub("γ", "t"),), "what a round adds to the bound on the regret"),
-        ((f.sub("<mi>Regret</mi>", "T"), "(", "u", ")"), "the learner's summed loss less that of the fixed model u"),
+        (("u",), "the comparator: any one fixed linear model, chosen in hindsight"),
+        ((f.sub("<mi>Regret</mi>", "T"), "(", "u", ")"), "the learner's summed loss less that of the comparator"),
+        (("i",), "in a sum: the rounds before round t"),
+        (
+            ("⟨", "q", ",", "x", "⟩", ",", "‖", "q", "‖", ",", "‖", "q", s("‖", "2")),
+            "the inner product of two vectors; the Euclidean norm, in text and in formulas",
+        ),
     ]

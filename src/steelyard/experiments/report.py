@@ -12,6 +12,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from steelyard import __version__
 from steelyard.data.files import atomic_write
 from steelyard.experiments import page, paper, pictures, plots
@@ -76,6 +78,15 @@ def _rows(results: dict[str, SweepResult]) -> list[dict[str, Any]]:
     return [{"dataset": name, "task": tasks[r.loss], **row} for name, r in results.items() for row in r.rows()]
 
 
+def _stream_rows(weights: Any, losses: dict[str, Any]) -> list[dict[str, Any]]:
+    """The losses of figure 6: one of every contender, weight and shuffle."""
+    return [
+        {"contender": name, "weight": float(weights[i]), "shuffle": r, "loss": float(values[i, r])}
+        for name, values in losses.items()
+        for i, r in np.ndindex(values.shape)
+    ]
+
+
 def _about(run: Run) -> dict[str, Any]:
     sets = {name: facts._asdict() for name, facts in run.facts.items()}
     return {"command": run.command, "date": run.date, **run.versions, "settings": asdict(run.settings), "sets": sets}
@@ -138,6 +149,7 @@ def _draw(folder: Path, run: Run, n_jobs: int) -> dict[str, list[tuple[str, str]
         alt = f"prediction after one step against the importance weight, {loss} loss"
         parts.append(("figure5", alt, pictures.figure_one_example, ((loss,),)))
     stream = paper.weighted_stream(seed=s.seed)
+    write_csv(folder / "weights.csv", _stream_rows(*stream))
     add_alone("figure6", "final loss against the weight of a few examples", pictures.figure_weighted_stream, *stream)
     add_alone("figure7", "IWA step over proximal step, logistic loss", pictures.figure_ratio)
     with joblib.Parallel(n_jobs=n_jobs) as parallel:
