@@ -1,6 +1,7 @@
 """Results of benchmarks as pictures: each takes the JSON of one benchmark and gives a figure.
 
-A white ground, so that they can be read on pages of any colour; a contender has the same colour everywhere.
+The ground is transparent, and the site changes light and dark where its theme is dark (docs/_static/steelyard.css); a
+contender has the same colour everywhere.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from matplotlib.figure import Figure
 from steelyard.experiments.plots import COLORS, MARKERS, NAMES
 
 STYLE: dict[Any, Any] = {
-    "font.size": 9.0,
-    "axes.titlesize": 9.5,
+    "font.size": 10.0,
+    "axes.titlesize": 10.5,
     "axes.grid": True,
     "grid.alpha": 0.25,
     "axes.spines.top": False,
@@ -164,32 +165,36 @@ def weights(result: dict[str, Any]) -> Figure:
 
 
 def rates(result: dict[str, Any]) -> Figure:
-    """Loss over that of our default on the same rows, against the rate, for some of the sets."""
+    """Loss over that of our default on the same rows, against the rate: a row a set, our updates beside the peers."""
     entries = result["entries"]
     known = list(dict.fromkeys(entry["case"] for entry in entries))
     sets = [name for name in RATE_SETS if name in known][:6] or known[:6]
-    columns = min(3, len(sets))
-    figure = Figure(figsize=(3.7 * columns, 0.7 + 3.0 * -(-len(sets) // columns)), layout="constrained")
-    axes = figure.subplots(-(-len(sets) // columns), columns, squeeze=False).ravel()
-    for ax, name in zip(axes, sets, strict=False):
-        those = {entry["contender"]: entry for entry in entries if entry["case"] == name}
+    figure = Figure(figsize=(9.6, 0.9 + 2.7 * len(sets)), layout="constrained")
+    grid = figure.subplots(len(sets), 2, squeeze=False, sharey=True)
+    for axes, name in zip(grid, sets, strict=True):
+        those = {entry["contender"]: entry for entry in entries if entry["case"] == name and "rates" in entry}
+        base = {entry["contender"]: entry["value"] for entry in entries if entry["case"] == name}
         for contender, entry in those.items():
-            if "rates" not in entry:
-                continue
-            base = those["steelyard on River's rows" if contender == "River" else "steelyard"]["value"]
-            y = np.array([math.inf if each is None else each / base for each in entry["value"]])
-            line(ax, entry["rates"], np.where(y <= RATE_TOP, y, np.nan), contender)
+            ax = axes[0 if contender in NAMES else 1]
+            ours = base["steelyard on River's rows" if contender == "River" else "steelyard"]
+            y = np.array([math.inf if each is None else each / ours for each in entry["value"]])
+            more = (
+                {"ls": "--"} if contender == "aprox" else {"lw": 3.4, "alpha": 0.6} if contender == "proximal" else {}
+            )
+            line(ax, entry["rates"], np.where(y <= RATE_TOP, y, np.nan), contender, ms=6, **more)
             gone = np.array(entry["rates"])[y > RATE_TOP]
-            ax.plot(gone, np.full(gone.size, RATE_TOP), ls="none", marker=6, ms=4, color=LOOKS[contender]["color"])
-        ax.axhline(1.0, color=OURS, lw=1.8, label="mixture, no rate")
-        ax.set(xscale="log", yscale="log", ylim=(0.7, RATE_TOP))
-        ax.set(xlabel="learning rate η₀", ylabel="loss over that of our default")
-        ax.set_yticks([1, 2, 5], ["1", "2", "5"])
-        ax.minorticks_off()
-        ax.set_title(name)
-    for ax in axes[len(sets) :]:
-        ax.set_visible(False)
-    below(figure, axes[0], 4)
+            ax.plot(gone, np.full(gone.size, RATE_TOP), ls="none", marker=6, ms=6, color=LOOKS[contender]["color"])
+        for ax, who in zip(axes, ("our updates", "peers"), strict=True):
+            ax.axhline(1.0, color=OURS, lw=1.8, label="mixture, no rate")
+            ax.set(xscale="log", yscale="log", ylim=(0.7, RATE_TOP))
+            ax.set_yticks([1, 2, 5], ["1", "2", "5"])
+            ax.minorticks_off()
+            ax.set_title(f"{name}: {who}")
+        axes[0].set_ylabel("loss over that of our default")
+    for ax in grid[-1]:
+        ax.set_xlabel("learning rate η₀")
+    for ax in grid[0]:
+        ax.legend(fontsize=9, loc="upper center")
     figure.suptitle("Loss against the rate: marks at the top are beyond the axis")
     return figure
 
@@ -227,5 +232,5 @@ def draw(results: dict[str, dict[str, Any]], folder: Path) -> list[Path]:
         if name in results:
             with mpl.rc_context(STYLE):
                 paths.append(folder / f"{name}.svg")
-                figure(results[name]).savefig(paths[-1], facecolor="white", metadata={"Date": None})
+                figure(results[name]).savefig(paths[-1], transparent=True, metadata={"Date": None})
     return paths

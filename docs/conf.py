@@ -21,7 +21,8 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
-    "blocks",  # this one and the next four: _ext
+    "blocks",  # this one and the next five: _ext
+    "cells",
     "commands",
     "mathml",
     "pictures",
@@ -41,6 +42,7 @@ autosummary_imported_members = False
 autodoc_mock_imports = ["river"]  # the classes for River are shown without it
 nitpicky = True  # every name that a docstring links to is there
 autodoc_default_options = {"members": True}
+toc_object_entries_show_parents = "hide"  # the contents of a page are narrow
 autodoc_typehints = "none"  # docstrings say it in words
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
@@ -82,7 +84,7 @@ html_theme_options = {
     "navigation_with_keys": False,
     "show_nav_level": 2,
     "show_prev_next": True,
-    "header_links_before_dropdown": 5,
+    "header_links_before_dropdown": 8,
     "footer_start": ["copyright"],
     "footer_end": [],
     "navbar_end": ["theme-switcher"],

@@ -1,4 +1,4 @@
-"""The picture of the README and of the first page: what a weight does to one update, and what a rate does to a pass.
+"""The pictures of the README and of the first page: what a weight does to one update, and what a rate does to a pass.
 
 python examples/picture.py [FOLDER]
 """
@@ -12,10 +12,10 @@ import numpy as np
 
 import steelyard
 
-NAMES = {"iwa": "IWA (Steelyard)", "linearized": "SGD", "aprox": "aProx", "proximal": "proximal"}
-COLORS = {
-    "light": {"iwa": "#00798c", "linearized": "#d1495b", "aprox": "#c98a1b", "proximal": "#30638e", "auto": "#5b3a8c"},
-    "dark": {"iwa": "#4fc3d4", "linearized": "#ff7d8e", "aprox": "#edae49", "proximal": "#8db4dd", "auto": "#c0a3ee"},
+NAMES = {"iwa": "IWA (Steelyard)", "linearized": "linearized (SGD)", "aprox": "aProx", "proximal": "proximal"}
+COLORS = {  # as on the page that `steelyard paper` writes
+    "light": {"iwa": "#00798c", "linearized": "#d1495b", "aprox": "#d18f1d", "proximal": "#7a4fa3", "auto": "#3f4a57"},
+    "dark": {"iwa": "#3fc1d3", "linearized": "#ff7d8c", "aprox": "#f2b84b", "proximal": "#bd93ea", "auto": "#c3ccd6"},
 }
 GROUND = {"light": ("#ffffff", "#222222"), "dark": ("#14181e", "#e4e6eb")}
 
@@ -34,7 +34,7 @@ def one_example(ax, colors, ink):
     ax.legend(loc="upper left")
 
 
-def one_pass(ax, colors):
+def one_pass(ax, colors, ink):
     """The progressive loss of one pass against the rate."""
     from sklearn.datasets import load_breast_cancer
     from sklearn.preprocessing import scale
@@ -78,13 +78,12 @@ def main():
         style |= dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), ink)
         style |= {"svg.hashsalt": "steelyard", "svg.fonttype": "none", "path.simplify_threshold": 1.0}
         with mpl.rc_context(style):
-            figure = Figure(figsize=(9.2, 3.5), layout="constrained")
-            left, right = figure.subplots(1, 2)
-            one_example(left, COLORS[theme], ink)
-            one_pass(right, COLORS[theme])
-            text = io.StringIO()
-            figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-            (folder / f"why-{theme}.svg").write_text(small(text.getvalue()), encoding="utf-8")
+            for name, draw in (("step", one_example), ("rate", one_pass)):  # on a phone one stands below the other
+                figure = Figure(figsize=(4.2, 3.4), layout="constrained")
+                draw(figure.subplots(), COLORS[theme], ink)
+                text = io.StringIO()
+                figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+                (folder / f"why-{name}-{theme}.svg").write_text(small(text.getvalue()), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -3,19 +3,29 @@
 import os
 import subprocess
 import sys
+import textwrap
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
+WIDTH = "88"
+
 
 def _help(*command):
-    environment = {**os.environ, "COLUMNS": "88", "NO_COLOR": "1"}
+    environment = {**os.environ, "COLUMNS": WIDTH, "NO_COLOR": "1"}
     said = subprocess.run(
         [sys.executable, "-m", "steelyard", *command, "--help"], env=environment, capture_output=True, text=True
     )
     if said.returncode:
         raise RuntimeError(f"steelyard {' '.join(command)} --help failed: {said.stderr}")
-    return said.stdout.rstrip()
+    return "\n\n".join(map(_filled, said.stdout.rstrip().split("\n\n")))
+
+
+def _filled(paragraph):
+    """A paragraph of sentences in lines of one length; options stay as they are."""
+    if paragraph.startswith("usage:") or any(line.startswith(" ") for line in paragraph.splitlines()):
+        return paragraph
+    return textwrap.fill(" ".join(paragraph.split()), int(WIDTH), break_on_hyphens=False)
 
 
 class Commands(Directive):

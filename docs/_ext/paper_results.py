@@ -33,16 +33,14 @@ def _run(app):
 
 def _claims(claims):
     """A table, failures first, with the numbers of every set."""
-    yield "```{table}\n:class: sentences\n"
     yield "| the paper says | place | holds on | measured |"
     yield "|---|---|---|---|"
     for claim in sorted(claims, key=lambda claim: sum(_held(claim)) / len(_held(claim))):
         held = _held(claim)
         ordered = sorted(claim["sets"].items(), key=lambda each: each[1]["holds"])
-        measured = "; ".join(f"{'yes' if f['holds'] else '**no**'}, {name}: {f['measured']}" for name, f in ordered)
+        measured = "<br>".join(f"{'yes' if f['holds'] else '**no**'}, {name}: {f['measured']}" for name, f in ordered)
         quote = f"“{claim['quote']}”, taken as: {claim['taken_as']}"
         yield f"| {quote} | {claim['place']} | {sum(held)} of {len(held)} | {measured} |".replace("_", r"\_")
-    yield "```"
 
 
 def _held(claim):

@@ -22,7 +22,9 @@ class Learner(Ftrl):
     Parameters
     ----------
     loss : str or Loss
+        The name of a loss, one of ``steelyard.losses``, or a :class:`~steelyard.CustomLoss`.
     update : {"iwa", "proximal", "aprox", "linearized"}
+        How ``c`` is chosen; ``iwa`` makes weights exact and never overshoots.
     schedule : {"power", "constant", "adagrad-norm", "gap"}, optional
         By default ``power``. Metric ``full`` has none: leave it out.
     metric : {"diagonal", "scalar", "full"}

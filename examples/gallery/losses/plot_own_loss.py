@@ -36,9 +36,10 @@ for loss, name, color in (("squared", "squared loss", "C5"), (promise, "own loss
     label = f"{name}: {np.mean(late > 0):.0%} are late, average cost {cost.mean():.2f}"
     ax.hist(late, bins=np.linspace(-4, 6, 101), color=color, alpha=0.6, label=label)
 ax.axvline(0, color="k", lw=1)
-ax.text(0.08, ax.get_ylim()[1] * 1.03, "late →", va="top")
-ax.text(-0.08, ax.get_ylim()[1] * 1.03, "← early", va="top", ha="right")
-ax.set(xlabel="days after the promise", ylabel="held-out parcels", xlim=(-4, 6), ylim=(0, ax.get_ylim()[1] * 1.05))
+top = ax.get_ylim()[1]
+ax.text(0.08, top * 1.03, "late →", va="top")
+ax.text(-0.08, top * 1.03, "← early", va="top", ha="right")
+ax.set(xlabel="days after the promise", ylabel="held-out parcels", xlim=(-4, 6), ylim=(0, top * 1.4))
 ax.set_title("What is promised when being late costs nine times as much")
 ax.legend(loc="upper right")
 plt.show()

@@ -33,16 +33,17 @@ def best_in_hindsight(schedule):
 falling, first_rate = best_in_hindsight("power")
 constant, second_rate = best_in_hindsight("constant")
 losses = {
-    "no rate (Mixture)": Mixture("logistic").learn(X, y).loss,
-    f"rate {first_rate:.2g}/√t": falling,
-    f"rate {second_rate:.2g}, constant": constant,
+    "mixture (no rate)": Mixture("logistic").learn(X, y).loss,
+    f"IWA, rate {first_rate:.2g}/√t": falling,
+    f"IWA, rate {second_rate:.2g}, constant": constant,
     "whoever knows the truth": np.logaddexp(0, -y * margin),
 }
 window = 500
 figure, ax = plt.subplots(layout="constrained")
-for (name, loss), color in zip(losses.items(), ("C0", "C1", "C2", "C5"), strict=True):
+styles = ({"color": "#3f4a57"}, {"color": "C0"}, {"color": "C0", "ls": "--"}, {"color": "0.6", "ls": ":"})
+for (name, loss), style in zip(losses.items(), styles, strict=True):
     rolling = np.convolve(loss, np.ones(window) / window, mode="valid")
-    ax.plot(np.arange(window, n + 1), rolling, color=color, lw=1.5, label=f"{name}: {loss.mean():.3f} on average")
+    ax.plot(np.arange(window, n + 1), rolling, lw=1.5, **style, label=f"{name}: {loss.mean():.3f} on average")
 ax.set(xlim=(0, n), xlabel="rows", ylabel="log loss of the last 500 rows", ylim=(0.2, 1.2))
 ax.set_title("Two sudden changes, at rows 10,000 and 20,000")
 ax.legend()

@@ -30,7 +30,7 @@ for seed in range(5):
 
 figure, ax = plt.subplots(layout="constrained")
 result.plot(ax=ax)
-ax.axhline(np.mean(without_a_rate), color="#5b3a8c", ls="--", lw=2, label='no rate (eta0="auto")')
+ax.axhline(np.mean(without_a_rate), color="#3f4a57", ls="--", lw=2, label="mixture (no rate)")
 ax.set_title("breast_cancer, 569 rows: one pass with each rate")
 ax.legend(loc="upper center")
 plt.show()

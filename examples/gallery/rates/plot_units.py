@@ -37,10 +37,10 @@ for spread in spreads:
 # The line is the mean of six random draws, the band reaches from the worst of them to the best.
 
 figure, ax = plt.subplots(layout="constrained")
-for (name, values), style in zip(scores.items(), ("C0o-", "C1s-"), strict=True):
+for (name, values), color, marker in zip(scores.items(), ("#3f4a57", "C5"), "os", strict=True):
     values = np.array(values)
-    ax.plot(spreads, values.mean(axis=1), style, label=name)
-    ax.fill_between(spreads, values.min(axis=1), values.max(axis=1), color=style[:2], alpha=0.15, lw=0)
+    ax.plot(spreads, values.mean(axis=1), color=color, marker=marker, label=name)
+    ax.fill_between(spreads, values.min(axis=1), values.max(axis=1), color=color, alpha=0.15, lw=0)
 ax.axhline(max(y.mean(), 1 - y.mean()), color="k", lw=0.8, ls=":", label="always the larger class")
 ax.set(ylim=(0.5, 1.01), xlabel="k: units of the columns from 10⁻ᵏ to 10ᵏ", ylabel="accuracy on held-out rows")
 ax.set_title("Units of columns do not matter without a learning rate")

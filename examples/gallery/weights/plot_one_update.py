@@ -25,13 +25,14 @@ def in_pieces(h, pieces=10_000):
 
 weights = np.logspace(-2, 3, 200)
 figure, ax = plt.subplots(layout="constrained")
-for update in ("iwa", "linearized", "aprox", "proximal"):
-    ax.plot(weights, -weights * step(0.0, 3.0, weights, loss="squared", update=update), lw=2, label=update)
+names = {"iwa": "IWA", "linearized": "linearized (SGD)", "aprox": "aProx", "proximal": "proximal"}
+for update, name in names.items():
+    ax.plot(weights, -weights * step(0.0, 3.0, weights, loss="squared", update=update), lw=2, label=name)
 ax.plot(weights[::12], [in_pieces(h) for h in weights[::12]], "k.", ms=7, label="seen h times")
 ax.axhline(3.0, color="k", lw=0.8, ls=":")
 ax.text(0.01, 3.06, "the label")
 ax.set(xscale="log", ylim=(0, 6), xlabel="weight h", ylabel="prediction after the step")
-ax.set_title("IWA ends where h small repetitions end; SGD overshoots")
+ax.set_title("IWA ends where h small repetitions end; the linearized step overshoots")
 ax.legend()
 plt.show()
 
@@ -42,9 +43,9 @@ plt.show()
 # is the one here, only IWA of the four updates has this property. IWA has it for every loss; for some, the hinge
 # loss among them, aProx and the proximal update make the same step as IWA, and have it, too.
 
-for update in ("iwa", "linearized", "aprox", "proximal"):
+for update, name in names.items():
     p = 0.0
     for h in (2.0, 3.0):
         p -= h * step(p, 3.0, h, loss="squared", update=update)
     at_once = -5.0 * step(0.0, 3.0, 5.0, loss="squared", update=update)
-    print(f"{update:>10}: 2 and then 3: {p:8.4f}    5 at once: {at_once:8.4f}")
+    print(f"{name:>16}: 2 and then 3: {p:8.4f}    5 at once: {at_once:8.4f}")

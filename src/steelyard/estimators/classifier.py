@@ -73,6 +73,8 @@ class OnlineClassifier(ClassifierMixin, ClassifierEvents, OnlineEstimator):  # t
         ``diagonal`` divides each feature by its running scale, so that raw columns work. ``full`` keeps a matrix of all
         pairs of features, see :class:`Learner`.
     center : {"trajectory", "origin"}, default="trajectory"
+        ``origin`` is FTRL (the paper's); ``trajectory`` is mirror descent, with which weights are exact under
+        ``power``, too.
     radius : float, default=None
         Keep the model in a ball of this radius (needs ``metric="scalar"``).
     passes : int, default=1
@@ -90,6 +92,7 @@ class OnlineClassifier(ClassifierMixin, ClassifierEvents, OnlineEstimator):  # t
         An improvement lowers the held-out loss by more than this part of it: it is relative, because losses have the
         unit of the labels (scikit-learn's is absolute). With None all passes are made, and the best is kept.
     fit_intercept : bool, default=True
+        Learn a constant term.
     shuffle : bool, default=True
         Let ``fit`` take the rows in a pseudo-random order. The order is keyed by the rows' content, so a row of weight
         2 and the same row twice give the same model. ``partial_fit`` takes rows as they come.
@@ -97,7 +100,9 @@ class OnlineClassifier(ClassifierMixin, ClassifierEvents, OnlineEstimator):  # t
         Multiplies the sample weights. ``balanced`` makes all classes weigh the same in ``fit``. Factors
         that are not whole numbers make the visits of a row heavier, and not more.
     random_state : int, RandomState or None, default=None
+        Seed of the order in which ``fit`` takes the rows. None takes another one in each call.
     verbose : int, default=0
+        With 1 or more, ``fit`` prints the average loss of each pass.
     certificate : bool, default=None
         With a rate: keep what a regret bound needs; by default where it is nearly free, see :class:`Learner`. ``auto``
         always keeps it, whatever stands here.
@@ -114,7 +119,14 @@ class OnlineClassifier(ClassifierMixin, ClassifierEvents, OnlineEstimator):  # t
 
     Attributes
     ----------
-    classes_, n_features_in_, feature_names_in_, learner_
+    classes_ : array
+        The labels that were seen, in order; column k of :meth:`predict_proba` belongs to ``classes_[k]``.
+    n_features_in_ : int
+        How many columns the data of the first call had.
+    feature_names_in_ : array of str
+        Their names, where that data was a frame whose columns all have text for a name.
+    learner_ : Learner or Mixture
+        What learns below the estimator; its labels are numbers of its own.
     progressive_loss_ : float
         The weighted average loss of every example before it was learned: of every visit in the first pass of ``fit``
         (a row of weight 3 is visited three times, as three copies of it are) and of every row of ``partial_fit``. The
@@ -132,6 +144,7 @@ class OnlineClassifier(ClassifierMixin, ClassifierEvents, OnlineEstimator):  # t
         The linear model that predictions are made with. With ``eta0="auto"`` it is the average of the experts, each by
         its share in the mixture.
     bank_ : list of Expert, with ``eta0="auto"``
+        Every learner of the mixture: its rate, its loss so far and its share.
     certificate_ : Certificate, or a list with one for each class where there are more than two
         A bound on how far the progressive loss, over all visits of all passes, is above that of any linear model.
         With ``eta0="auto"`` it speaks of the mixture's own predictions, and not of ``coef_``. A model without one
