@@ -84,7 +84,7 @@ html_theme_options = {
     "navigation_with_keys": False,
     "show_nav_level": 2,
     "show_prev_next": True,
-    "header_links_before_dropdown": 8,
+    "header_links_before_dropdown": 6,
     "footer_start": ["copyright"],
     "footer_end": [],
     "navbar_end": ["theme-switcher"],

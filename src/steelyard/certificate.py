@@ -114,8 +114,8 @@ class Certificate:
     def penalised_bound(
         self, l1: float = 0.0, l2: float = 0.0, *, intercept: float = 0.0, radius: float = np.inf
     ) -> float:
-        """An upper bound on sum h loss(p) - sum h (loss(<q, u> + b) + r(u)), for all u with ``||u||_1 <= radius`` and
-        ``|b| <= intercept`` at once, ``r(u) = l1 ||u||_1 + l2/2 ||u||^2``::
+        """An upper bound on sum h loss(p) - sum h (loss(<q, u> + b) + r(u)), for all u with ``‖u‖₁ <= radius`` and
+        ``|b| <= intercept`` at once, ``r(u) = l1 ‖u‖₁ + l2/2 ‖u‖²``::
 
             C + H r*(-Z/H) + B |Z_b|,    H = sum h, B = intercept, Z_b the intercept's entry of Z
 

@@ -47,7 +47,7 @@ def hindsight(
     radius : float
         Over all models of norm up to ``radius``, intercept included.
     l2 : float
-        Or with the penalty l2/2 * ||u||^2 on the sum of the losses, intercept included. (The ``l2`` of a
+        Or with the penalty l2/2 * ‖u‖² on the sum of the losses, intercept included. (The ``l2`` of a
         :class:`Learner` is on their average, without the intercept: multiply it by the sum of the weights.)
     fit_intercept : bool
 

@@ -30,7 +30,7 @@ class Learner(Ftrl):
     metric : {"diagonal", "scalar", "full"}
         ``diagonal`` divides each feature by its running scale, so that raw columns work. ``full`` keeps a matrix of all
         pairs of features: for the squared loss and ``iwa`` it is recursive least squares, with the penalty
-        ||u||^2 / (2 eta0), intercept included. It takes O(d^2) a row, at most 10,000 features, and a loss with a
+        ‖u‖² / (2 eta0), intercept included. It takes O(d^2) a row, at most 10,000 features, and a loss with a
         ``curvature``.
     center : {"trajectory", "origin"}
         ``origin`` is FTRL (the paper's), ``trajectory`` is mirror descent.
@@ -40,7 +40,7 @@ class Learner(Ftrl):
     power_t : float
         The exponent of ``schedule="power"``.
     radius : float, optional
-        Keep the model in the ball ``||x|| <= radius``, intercept included (scalar metric). Where the ball binds, the
+        Keep the model in the ball ``‖x‖ <= radius``, intercept included (scalar metric). Where the ball binds, the
         step is found numerically, which takes much longer.
     fit_intercept : bool
         Learn a constant feature.
@@ -53,7 +53,7 @@ class Learner(Ftrl):
         Keep Algorithm 1's condition H_t(z_t) <= H_t(g_t) also where lam grows, by taking another surrogate slope where
         the update's own breaks it.
     l1, l2 : float
-        Penalties: the objective is sum h loss / sum h + l1 ||x||_1 + l2/2 ||x||^2, in the units of your columns, and
+        Penalties: the objective is sum h loss / sum h + l1 ‖x‖₁ + l2/2 ‖x‖², in the units of your columns, and
         without the intercept, as in scikit-learn's SGD. (``hindsight``'s ``l2`` is of the sum, and not of the average.)
         With l1, center ``origin`` gives exact zeros, many of them: see docs/guide/penalties.md. Features that a row
         does not have cost nothing. The progressive loss is without the penalties.

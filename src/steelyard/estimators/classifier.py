@@ -111,7 +111,7 @@ class OnlineClassifier(ClassifierMixin, ClassifierEvents, OnlineEstimator):  # t
         ``column``, a text the feature ``column=text`` with the value 1. There, null and pandas' NaN are features that
         are not there. With ``bits``, frames of numbers are hashed, too.
     l1, l2 : float, default=0.0
-        Penalties, with a rate: the objective is sum h loss / sum h + l1 ||x||_1 + l2/2 ||x||^2, in the units of your
+        Penalties, with a rate: the objective is sum h loss / sum h + l1 ‖x‖₁ + l2/2 ‖x‖², in the units of your
         columns and without the intercept, which is scikit-learn SGD's. (``hindsight``'s ``l2`` is of the sum.) For
         exact zeros use ``center="origin"``.
     average : bool, default=False
