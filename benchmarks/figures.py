@@ -191,9 +191,8 @@ def rates(result: dict[str, Any]) -> Figure:
             ax.set_yticks([1, 2, 5], ["1", "2", "5"])
             ax.minorticks_off()
             ax.set_title(f"{name}: {who}")
+            ax.set_xlabel("learning rate η₀")
         axes[0].set_ylabel("loss over that of our default")
-    for ax in grid[-1]:
-        ax.set_xlabel("learning rate η₀")
     for ax, side in zip(grid[0], ("left", "right"), strict=True):
         handles, labels = ax.get_legend_handles_labels()
         figure.legend(handles, labels, loc=f"outside upper {side}", ncols=2, fontsize=9)

@@ -58,3 +58,21 @@ def test_the_api_page_has_every_public_name():
     modules = {"distributed", "losses", "__version__"}
     assert set(dir(steelyard)) - modules <= listed
     assert {f"losses.{cls.__name__}" for cls in steelyard.losses.LOSSES.values()} <= listed
+
+
+def test_an_update_has_one_colour_everywhere():
+    pytest.importorskip("matplotlib")
+    from steelyard.experiments import pagestyle
+    from steelyard.experiments.plots import COLORS
+
+    order = ("iwa", "linearized", "aprox", "proximal")
+    style = (ROOT / "docs" / "_ext" / "steelyard.mplstyle").read_text(encoding="utf-8")
+    cycle = re.findall(r'"([0-9a-f]{6})"', style)
+    assert [f"#{color}" for color in cycle[:4]] == [COLORS[update] for update in order]
+    assert f"#{cycle[5]}" == COLORS["sgd"]
+    source = ast.parse((ROOT / "examples" / "picture.py").read_text(encoding="utf-8"))
+    drawn = next(
+        ast.literal_eval(n.value) for n in source.body if isinstance(n, ast.Assign) and n.targets[0].id == "COLORS"
+    )
+    assert drawn["light"] == {name: COLORS[name] for name in (*order, "auto")}
+    assert {update: drawn["dark"][update] for update in order} == {update: pagestyle._DARK[update] for update in order}

@@ -10,13 +10,18 @@ from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
 
 
+def _mathml(text, **options):
+    """Brackets and bars of a norm as high as a letter: they would grow to the highest part of the formula."""
+    return re.sub("<mo>([⟨⟩‖])</mo>", r'<mo stretchy="false">\1</mo>', tex2mathml(text, **options))
+
+
 def _inline(writer, node):
-    writer.body.append(tex2mathml(node.astext()))
+    writer.body.append(_mathml(node.astext()))
     raise nodes.SkipNode
 
 
 def _display(writer, node):
-    writer.body.append(f'<div class="formula">{tex2mathml(node.astext(), as_block=True)}</div>')
+    writer.body.append(f'<div class="formula">{_mathml(node.astext(), as_block=True)}</div>')
     raise nodes.SkipNode
 
 
