@@ -36,7 +36,7 @@ FLOORS = [
     ["data"],
     ["compiled"],
     ["kernels"],
-    ["losses", "updates", "regularizers", "progress"],
+    ["losses", "updates", "regularizers", "progress", "processes"],
 ]
 UPWARDS = {
     ("updates", "kernels"): "a loss is evaluated by its compiled step",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import compileall
+import contextlib
 import ctypes
 import inspect
 import os
@@ -1051,3 +1052,34 @@ def test_a_full_disk_is_said_and_nothing_half_is_kept(tmp_path):
     assert err.count("RuntimeWarning: compiled kernels cannot be kept") == 1
     assert [path.suffix for path in tmp_path.rglob("*") if path.is_file() and path.stat().st_size] == []
     assert not list(tmp_path.rglob("*.tmp"))
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="no /proc on this machine")
+def test_workers_end_with_a_killed_compilation():
+    code = "import time; from steelyard.compiled.everything import _run; _run(time.sleep, [(60,)] * 2, 2, print)"
+    process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and len(workers_of(process.pid)) < 2:
+            time.sleep(0.1)
+        workers = workers_of(process.pid)
+        assert len(workers) == 2
+        time.sleep(1.0)  # until they watch
+    finally:
+        process.kill()
+        process.wait()
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and any(os.path.isdir(f"/proc/{pid}") for pid in workers):
+        time.sleep(0.1)
+    assert not [pid for pid in workers if os.path.isdir(f"/proc/{pid}")]
+
+
+def workers_of(parent):
+    """Processes that were spawned to work for another one."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            status, command = Path("/proc", name, "stat").read_text(), Path("/proc", name, "cmdline").read_bytes()
+            if int(status.rsplit(")", 1)[1].split()[1]) == parent and b"spawn_main" in command:
+                found.append(int(name))
+    return found

@@ -23,7 +23,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import steelyard
 from steelyard import CustomLoss, OnlineClassifier, OnlineRegressor
 from steelyard.data.block import as_block
-from steelyard.data.order import MOST_ENTRIES, _sort, group_equal_rows, shuffled_visits
+from steelyard.data.order import MOST_ENTRIES, _sort, first_visits, group_equal_rows, shuffled_visits
 
 ESTIMATORS = [
     OnlineClassifier(),
@@ -475,3 +475,21 @@ def test_text_as_targets_is_named():
     for y in (["1", "b"], np.array([1.0, "b"], dtype=object)):
         with pytest.raises(ValueError, match=r"y has the text '(1|b)' in row (0|1): targets of a regression"):
             OnlineRegressor().fit([[1.0], [2.0]], y)
+
+
+def test_rows_that_are_visited_for_the_first_time():
+    rng = np.random.default_rng(0)
+    X, weight = rng.integers(0, 4, (60, 2)).astype(float), rng.integers(0, 5, 60).astype(float)
+    block, y = as_block(X), np.zeros(60)
+    groups = group_equal_rows(block, y, weight)
+    order, _ = shuffled_visits(groups, 60, 3)
+    first = first_visits(groups, order, 60)
+    assert first.sum() == pytest.approx(weight.sum())
+    for row, copies, visits in zip(groups.rows, groups.copies, groups.visits, strict=True):
+        same = (X[row] == X).all(axis=1) & (weight > 0.0)
+        assert copies == same.sum()
+        seen = first[order == row]
+        assert seen.size == visits == weight[same].sum()
+        assert np.count_nonzero(seen) == copies
+        assert seen[0] > 0.0
+    assert first_visits(group_equal_rows(block, y, np.ones(60)), order, 60) is None

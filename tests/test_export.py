@@ -695,3 +695,69 @@ def test_a_curve_has_few_points():
     assert Curve().ending_with(0.0, float("nan")).loss.size == 0
     nothing = Curve().add(steelyard.Trace(np.array([0.0]), np.array([np.inf]), np.array([0.0])))
     assert nothing.points == ()
+
+
+def test_models_that_have_diverged_are_shown_and_not_exported(tmp_path, capsys):
+    X = np.random.default_rng(0).normal(size=(120, 3))
+    with pytest.warns(RuntimeWarning):
+        model = OnlineRegressor(eta0=1.0, center="origin").fit(X * 1e150, X[:, 0] * 1e300)
+    assert json.loads(model.to_json())["certificate"] is None
+    for export in (model.to_sklearn, model.to_onnx):
+        with pytest.raises(ValueError, match="has diverged"):
+            export()
+
+
+def test_classes_that_onnx_does_not_have_are_refused():
+    days = np.array(["2020-01-01", "2021-01-01"] * 5, dtype="datetime64[D]")
+    model = OnlineClassifier(eta0=1.0).fit(np.arange(10.0).reshape(-1, 1), days)
+    with pytest.raises(ValueError, match="ONNX has classes that are text, numbers or truth values"):
+        model.to_onnx()
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in (Path(__file__).parent / "models").glob("format-?-*")))
+def test_models_of_every_format_are_shown(name, capsys):
+    for form in ([], ["--json"]):
+        assert cli.main(["inspect", str(Path(__file__).parent / "models" / name), *form]) == 0
+        assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "notes",
+    [
+        {"data": "text"},
+        {"data": {"bits": 3}},
+        {"data": {"format": "csv", "label": ["y"]}},
+        {"data": {"format": "csv", "columns": 3}},
+        {"data": {"format": "csv", "drop": 3}},
+        {"names": ["a"]},
+        {"names": {"a": "b"}},
+        {"learned": 3},
+    ],
+)
+def test_notes_of_another_form_are_refused_by_name(tmp_path, capsys, notes):
+    learner = Mixture()
+    learner.learn([[1.0], [2.0]], [1.0, -1.0])
+    learner.notes = {"classes": [0, 1], "task": "classification", **notes}
+    learner.save(tmp_path / "m")
+    (tmp_path / "rows").write_text("1 1:1\n")
+    for words in (["inspect", "m"], ["predict", "m", "rows"], ["evaluate", "m", "rows"]):
+        assert cli.main([words[0], *(str(tmp_path / word) for word in words[1:])]) == 1
+        assert f"m: what it notes as '{next(iter(notes))}' is not of the form" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="what it notes as"):
+        steelyard.load(tmp_path / "m")
+
+
+def test_what_needs_a_users_loss_takes_nothing_else(tmp_path):
+    learner = Learner()
+    learner.learn([[1.0]], [1.0])
+    learner.save(tmp_path / "m")
+    with pytest.raises(TypeError, match="takes that loss, not 'squared'"):
+        steelyard.load(tmp_path / "m", loss="squared")
+    with pytest.raises(ValueError, match="l1 must be 0, or a number between"):
+        Learner(l1=10**400)
+
+
+@pytest.mark.parametrize("option", [{"l1": 0.1}, {"l2": 0.1}, {"average": True}])
+def test_the_papers_bound_has_no_penalties(option):
+    with pytest.raises(ValueError, match="without penalties and averages"):
+        steelyard.paper_bound([[1.0]], [1.0], [1.0], **option)

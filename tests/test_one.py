@@ -347,3 +347,23 @@ def test_rivers_own_battery(model):
 def test_river_is_imported_by_its_adapter_only():
     code = "import steelyard, sys; steelyard.OnlineClassifier; assert 'river' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_an_empty_text_is_not_there():
+    with_empty, without = OnlineClassifier(), OnlineClassifier()
+    for i in range(20):
+        with_empty.learn_one({"a": 1.0 * i, "job": ""}, i % 2)
+        without.learn_one({"a": 1.0 * i}, i % 2)
+    assert with_empty.coef_.tobytes() == without.coef_.tobytes()
+
+
+def test_names_of_events_are_kept(tmp_path):
+    model = OnlineClassifier()
+    for i in range(6):
+        model.learn_one({"age": 30.0 + i, "job": "xy"[i % 2]}, i % 2 == 0)
+    names = {each["name"] for each in json.loads(model.to_json())["coefficients"]}
+    assert names == {"age", "job=x", "job=y"}
+    model.save(tmp_path / "m")
+    from steelyard import load
+
+    assert load(tmp_path / "m").to_json() == model.to_json()

@@ -433,3 +433,108 @@ def test_bash_completes(capsys):
     assert completed("steelyard", "learn", "x", "--inter") == {"--interactions"}
     assert {"csv", "vw", "parquet"} <= completed("steelyard", "learn", "x", "--format", "")
     assert "--probabilities" in completed("steelyard", "predict", "m", "--")
+
+
+def test_figures_are_of_rows_that_were_not_learned_before(tmp_path, capsys):
+    """A row of weight 3 is visited three times: the second time it is known."""
+    random = np.random.default_rng(0)
+    path = tmp_path / "coin.csv"
+    rows = [f"u{i},3,{'ab'[random.integers(2)]}" for i in range(2000)]
+    path.write_text("\n".join(["id,copies,y", *rows]) + "\n")
+    shell("learn", path, "--label", "y", "--weight", "copies", "--json")
+    found = json.loads(capsys.readouterr().out)
+    assert (found["examples"], found["weighted_examples"]) == (2000, 6000.0)
+    assert found["average_loss"] == found["pass_losses"][0] > 0.68  # nobody knows a coin's next side
+    assert 0.45 < found["accuracy"] < 0.55
+    shell("learn", path, "--label", "y", "--weight", "copies")
+    told = capsys.readouterr().out
+    assert "loss, all visits" in told
+    assert "certified: the average loss over all visits" in told
+
+
+def test_classes_are_printed_with_all_their_digits_and_on_one_line(tmp_path, capsys):
+    path, model = tmp_path / "rows", tmp_path / "m"
+    path.write_text("7 1:1\n12345678901 1:-1\n12345678902 1:3\n" * 40)
+    shell("learn", path, "--task", "classification", "--model", model, "--quiet")
+    shell("predict", model, path)
+    assert set(capsys.readouterr().out.split()) <= {"7", "12345678901", "12345678902"}
+    many = np.array([2**62 + 1, 2**62 + 3])
+    steelyard.OnlineClassifier(eta0=1.0).fit([[1.0], [-1.0]], many).save(model)
+    path.write_text("0 1:1\n0 1:-1\n")
+    shell("predict", model, path)
+    assert capsys.readouterr().out.split() == [str(each) for each in many.tolist()]
+    path.write_text('a,y\n1,"x\ny"\n2,"z"\n')
+    shell("learn", path, "--format", "csv", "--label", "y", "--model", model, "--quiet")
+    shell("predict", model, path, "--format", "csv")
+    assert len(capsys.readouterr().out.splitlines()) == 2
+    shell("inspect", model)
+    assert r"x\ny, z" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [["evaluate"], ["learn", "--help"], ["predict"]])
+def test_a_terminal_that_does_not_know_a_character_is_no_mistake(tmp_path, words):
+    path, model = tmp_path / "a.csv", tmp_path / "m"
+    path.write_text("x,y\n1,é\n2,ü\n3,é\n")
+    shell("learn", path, "--label", "y", "--model", model, "--quiet")
+    arguments = words if "--help" in words else [*words, str(model), str(path)]
+    told = subprocess.run(
+        [sys.executable, "-m", "steelyard", *arguments],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        check=True,
+    )
+    assert told.stdout
+    assert not told.stderr
+
+
+def test_rows_that_are_left_out_do_not_decide_what_columns_hold(tmp_path):
+    lines = ["age,job,paid,copies", *(f"{20 + i},{'ab'[i % 2]},{i % 2},1" for i in range(20))]
+    (tmp_path / "once.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "twice.csv").write_text("\n".join(lines + lines) + "\n")
+    said = {"label": "paid", "weight": "copies"}
+    with pytest.raises(ValueError, match=r"line 22, column 1: .* is this the header once more"):
+        steelyard.open(tmp_path / "twice.csv", **said).whole()
+    twice = steelyard.open(tmp_path / "twice.csv", on_error="skip", **said)
+    assert twice.whole().y.size == 40
+    assert twice.skipped.count == 1
+    assert twice.schema()["columns"] == {"age": "number", "job": "text"}
+    objects = [{"age": "abc", "paid": 0, "copies": -1}, *({"age": i, "paid": i % 2, "copies": 1} for i in range(9))]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(each) + "\n" for each in objects))
+    source = steelyard.open(tmp_path / "a.jsonl", on_error="skip", **said)
+    assert source.whole().y.size == 9
+    assert source.schema()["columns"] == {"age": "number"}
+
+
+def test_texts_of_parquet_that_are_no_texts_have_their_row(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    binary = pa.array([b"x", b"\xff\xfe", b"z"])
+    table = pa.table({"a": pa.Array.from_buffers(pa.string(), 3, binary.buffers()), "y": [1, 0, 1]})
+    pq.write_table(table, tmp_path / "b.parquet")
+    with pytest.raises(ValueError, match=r"b.parquet, row 2, column 'a': .* no UTF-8"):
+        steelyard.open(tmp_path / "b.parquet", label="y").whole()
+    source = steelyard.open(tmp_path / "b.parquet", label="y", on_error="skip")
+    assert source.whole().y.tolist() == [1.0, 1.0]
+
+
+def test_a_model_remembers_where_weights_stand(tmp_path, capsys):
+    path = tmp_path / "rows"
+    path.write_text("1:3 1:1\n-1:2 1:-1\n" * 5)
+    shell("learn", path, status=1)
+    assert "label:weight needs --weight label" in capsys.readouterr().err
+    path.write_text("-1:2 1:-1\n1:3 1:1\n" * 5)
+    shell("learn", path, status=1)
+    assert "label:weight needs --weight label" in capsys.readouterr().err
+    shell("learn", path, "--weight", "label", "--model", tmp_path / "m", "--json")
+    learned = json.loads(capsys.readouterr().out)
+    shell("evaluate", tmp_path / "m", path, "--json")
+    assert json.loads(capsys.readouterr().out)["weighted_examples"] == learned["weighted_examples"] == 25.0
+    shell("learn", tmp_path / "m", status=1)
+    assert "this is a model or a checkpoint of Steelyard, and no data" in capsys.readouterr().err
+    (tmp_path / "c").write_bytes(b"")
+    shell("learn", path, "--weight", "label", "--checkpoint", tmp_path / "c", status=1)
+    assert "remove it to start anew" in capsys.readouterr().err
+    path.write_text("1 1:1 900:1\n-1 1:2\n")
+    shell("evaluate", tmp_path / "m", path)
+    assert "1 values of features beyond the 1 that the model has learned" in capsys.readouterr().err

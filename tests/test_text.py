@@ -136,7 +136,7 @@ def test_many_odd_numbers(tmp_path):
         ("1 99999999999999999999:3\n", "line 1, column 3: a feature index must be a whole number of at most 18 digits"),
         ("1 7\n", "line 1, column 3: expected index:value, got '7'"),
         ("1 7 :3\n", "line 1, column 3: expected index:value, got '7'"),
-        ("1 7:\n", "line 1, column 5: the feature's value is not a number, got 'the end of the line'"),
+        ("1 7:\n", "line 1, column 5: the feature's value is not a number, got the end of the line"),
         ("1 7:abc\n", "line 1, column 5: the feature's value is not a number, got 'abc'"),
         ("1 7:1.5.2\n", "line 1, column 5: the feature's value is not a number, got '1.5.2'"),
         ("1 7:1_000\n", "line 1, column 5: the feature's value is not a number, got '1_000'"),

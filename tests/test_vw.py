@@ -146,7 +146,7 @@ def test_names_are_as_the_audit_shows_them(tmp_path):
         ("1 2 3 4 |a x\n", "line 1, column 7: before the bar there are at most"),
         ("1 2\n", "line 1, column 4: expected a bar"),
         ("1\t|a x\n", "line 1, column 2: before the bar words are separated by blanks"),
-        ("1 |a x:\n", "line 1, column 8: the feature's value is not a number, got 'the end of the line'"),
+        ("1 |a x:\n", "line 1, column 8: the feature's value is not a number, got the end of the line"),
         ("1 |a x:y\n", "line 1, column 8: the feature's value is not a number, got 'y'"),
         ("1 |a x:1:2\n", "line 1, column 8: the feature's value is not a number, got '1:2'"),
         ("1 |a x:1_0\n", "line 1, column 8: the feature's value is not a number, got '1_0'"),
@@ -290,3 +290,9 @@ def test_predictions_are_vws(tmp_path, name, loss, constant):
     )
     ours = [learner.learn(X, y, w).prediction for X, y, w in open_rows(tmp_path / "data.vw")]
     np.testing.assert_allclose(np.concatenate(ours), theirs, atol=1e-4)
+
+
+@pytest.mark.parametrize("spec", ["::", ":::", "a:", ":a"])
+def test_namespaces_that_no_letter_can_name_meet_none(tmp_path, spec):
+    text = b"1 |a x |\xc3\xa9 y:-1 |b z\n1 |\x7fa x |a y\n-1 |\xc3\xa9 y |\xc3\xa8 z\n"
+    assert_same_rows(parsed(text, interactions=spec), audited(text, tmp_path, f"--interactions {spec}")[0])

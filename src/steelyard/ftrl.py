@@ -47,7 +47,7 @@ non-zero of the longest row."""
 def _check_average(regularizer: Regularizer, guard: bool) -> None:
     """Refuse what has no closed form for the average."""
     if regularizer.penalised:
-        raise ValueError("average=True takes no l1 and l2: the average of sparse models is not sparse. Leave one out")
+        raise ValueError("average=True takes no l1 and l2: penalties and averages have no closed form together")
     if regularizer.metric == "full" or regularizer.radius is not None or guard:
         what = "metric='full'" if regularizer.metric == "full" else "guard=True" if guard else "radius"
         raise ValueError(f"average=True and {what} do not go together: a row then moves all weights, not only its own")

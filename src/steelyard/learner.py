@@ -59,7 +59,8 @@ class Learner(Ftrl):
         does not have cost nothing. The progressive loss is without the penalties.
     average : bool
         Predict with the average of all models on the way, each with the weight of the row that it predicted
-        (Polyak-Ruppert); the progressive loss stays that of the models themselves.
+        (Polyak-Ruppert); the progressive loss stays that of the models themselves. Not with l1 or l2, a radius, metric
+        ``full``, ``guard``, nor with schedule ``adagrad-norm``, metric ``diagonal`` and center ``origin`` together.
 
     Examples
     --------

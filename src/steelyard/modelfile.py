@@ -117,6 +117,8 @@ def _write(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> None:
 
 def load(path: str | os.PathLike[str], *, loss: CustomLoss | None = None) -> OnlineLearner:
     """Read a learner. Anything that is not right is refused with a ValueError that names the file."""
+    if loss is not None and not isinstance(loss, CustomLoss):
+        raise TypeError(f"loss= is for a model of a CustomLoss, and takes that loss, not {loss!r}")
     name = os.fspath(path)
     kind = os.stat(path).st_mode  # before it is opened: a device may never end, and a pipe may never begin
     if not stat.S_ISREG(kind):

@@ -47,6 +47,9 @@ def paper_bound(
     """
     if options.get("guard"):
         raise ValueError("paper_bound runs the update's own slopes, without the guard")
+    for name in ("l1", "l2", "average"):
+        if options.get(name):
+            raise ValueError(f"the paper's bound is one without penalties and averages: leave out {name}")
     learner = Learner(center="origin", metric="scalar", certificate=True, **options)
     X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
     weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)

@@ -61,7 +61,8 @@ def check_flag(name: str, value: Any) -> bool:
 
 
 def _penalty(name: str, value: Any) -> float:
-    if not isinstance(value, Real) or isinstance(value, bool) or not (value == 0.0 or 1e-30 <= float(value) <= 1e30):
+    number: Any = value if isinstance(value, Real) and not isinstance(value, bool) else -1.0
+    if not (number == 0 or 1e-30 <= number <= 1e30):  # compared as it is: a whole number may be larger than floats are
         raise ValueError(f"{name} must be 0, or a number between 1e-30 and 1e30, got {value!r}")
     return float(value)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from steelyard.data.block import Block, inspected
 from steelyard.data.checks import DataError, OptionError, check_finite, check_labels, check_weights
-from steelyard.data.order import group_equal_rows, shuffled_visits
+from steelyard.data.order import first_visits, group_equal_rows, shuffled_visits
 from steelyard.data.source import MOST_LABELS, Rows, Source, cut_block, distinct, take_rows, told_of
 from steelyard.fitting import check_classifies, check_regresses, pass_seeds
 from steelyard.losses import Array, Loss, get_loss
@@ -254,6 +254,8 @@ class Step(NamedTuple):
     y: Array
     """Their labels, as the learner has them."""
     position: Position
+    first: Array | None = None
+    """Where rows are visited again: the weight of those that are visited for the first time, and 0 for others."""
 
 
 class Run:
@@ -396,7 +398,9 @@ class Run:
         if seen is not None and before is not None and seen != before:
             raise OtherRows(f"the rows of {self.source.name} are not those that were learned before")
 
-    def _learn(self, ready: Ready, position: Position, order: NDArray[np.int64] | None = None) -> Step:
+    def _learn(
+        self, ready: Ready, position: Position, order: NDArray[np.int64] | None = None, first: Array | None = None
+    ) -> Step:
         block, y, weight, before, kept = ready
         self.busy = True
         try:
@@ -406,7 +410,7 @@ class Run:
                     trace = self.learner.learn_block(block, y, weight, order, keep=False)
                 except MemoryError as error:
                     raise MemoryError(f"{error}; {self._suspect(block, before)}") from None
-            step = Step(trace, y if order is None else y[order], position)
+            step = Step(trace, y if order is None else y[order], position, first)
             self.position = position
             self.on_step(step)
             return step
@@ -455,9 +459,11 @@ class Run:
             order, weight = shuffled_visits(groups, ready.y.size, self._seeds[number])
             self.rows = order.size
             size = max(_VISITS, order.size // 32) if most is None else most
+            first = first_visits(groups, order, ready.y.size) if number == 0 else None
             for lo in range(start.rows if number == start.passes else 0, order.size, size):
-                part = order[lo : lo + size]
-                yield self._learn(ready._replace(weight=weight), Position(number, lo + part.size, seen), part)
+                part, position = order[lo : lo + size], Position(number, min(lo + size, order.size), seen)
+                new = None if first is None else first[lo : lo + size]
+                yield self._learn(ready._replace(weight=weight), position, part, new)
 
 
 def _cut(rows: Rows, skipped: int, most: int | None) -> Iterator[Rows]:

@@ -2,8 +2,10 @@
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 # NumPy reads it when it is imported, and would start threads that wait, busily, for 60 ms: for nothing
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -11,6 +13,11 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``steelyard`` with the given arguments and return its exit status."""
+    if arguments is None:
+        warnings.showwarning = _show_warning
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(AttributeError):  # a character that a terminal does not know must not end a command
+                stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         from steelyard.cli.interrupts import noticed  # here, since imports can be interrupted, too
 
@@ -27,6 +34,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with suppress(OSError):
             print("steelyard: interrupted", file=sys.stderr)
         return 130
+
+
+def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
+    """As everything else is said at the shell: which line of the program it comes from helps nobody there."""
+    with suppress(OSError):
+        print(f"steelyard: {message}", file=sys.stderr)
 
 
 __all__ = ["main"]

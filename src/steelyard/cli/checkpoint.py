@@ -45,7 +45,10 @@ def load(path: str, command: dict[str, Any]) -> Checkpoint | None:
         return None
     from steelyard.modelfile import load as load_model
 
-    learner = load_model(path)
+    try:
+        learner = load_model(path)
+    except ValueError as error:
+        raise ValueError(f"--checkpoint {error}: remove it to start anew, or name another file") from None
     state = learner.notes.pop(_WORDS, None)
     if not isinstance(state, dict):
         raise UsageError(f"--checkpoint {path} is a model, and not a checkpoint: name another file")

@@ -6,6 +6,7 @@ import argparse
 import os
 import re
 from collections.abc import Callable
+from typing import Any
 
 from steelyard.data.files import is_replaced
 
@@ -84,3 +85,17 @@ def _is_model(path: str) -> bool:
     from steelyard.modelfile import may_replace
 
     return may_replace(path)
+
+
+def one_line(text: str) -> str:
+    """A name as it is shown: ends of lines in it do not end the line."""
+    return text.replace("\r", "\\r").replace("\n", "\\n") if "\n" in text or "\r" in text else text
+
+
+def class_name(label: Any) -> str:
+    """The label of a class as it is printed: text as it is, numbers with all their digits."""
+    if isinstance(label, str):
+        return one_line(label)
+    if isinstance(label, float) and label == int(label) and abs(label) < 1e16:
+        label = int(label)
+    return str(label)

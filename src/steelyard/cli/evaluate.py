@@ -40,7 +40,7 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Score block by block."""
     from steelyard.cli.figures import figures
-    from steelyard.cli.model import fitted_columns, load_model
+    from steelyard.cli.model import fitted_columns, load_model, tell_of_unknown
     from steelyard.data.checks import check_finite
     from steelyard.data.source import told_of
     from steelyard.scores import Scores, row_losses
@@ -51,9 +51,11 @@ def run(options: argparse.Namespace) -> int:
     source = open_data(options, schema)
     feed = Feed(source, goal, skip=options.on_error == "skip", learns=False)
     scores = Scores(goal.loss, None if goal.classes is None else goal.classes.size)
+    unknown = 0
     for rows in source.stream():
         ready = feed.ready(rows)
-        block, _ = fitted_columns(learner, ready.block, source.name)
+        block, left_out = fitted_columns(learner, ready.block, source.name)
+        unknown += left_out
         with told_of(source, ready.before, ready.kept):
             check_finite(block)
         prediction = learner.predict_block(block)
@@ -63,9 +65,9 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({**figures(goal, scores, learner, source, feed.unlabelled), "model": options.model}))
         return 0
-    left_out = tell_of_rows(source, feed.unlabelled)
-    if left_out and not options.quiet:
-        print("\n".join(f"steelyard: {each}" for each in left_out), file=sys.stderr)
+    told = [*tell_of_rows(source, feed.unlabelled), *tell_of_unknown(unknown, learner)]
+    if told and not options.quiet:
+        print("\n".join(f"steelyard: {each}" for each in told), file=sys.stderr)
     _print(scores, goal)
     return 0
 

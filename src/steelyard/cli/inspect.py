@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import Any
 
-from steelyard.cli.common import check_least
+from steelyard.cli.common import check_least, class_name, one_line
 
 _EXAMPLES = """examples:
   steelyard inspect m
@@ -41,6 +41,7 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print it."""
     from steelyard.export.describe import describe
+    from steelyard.export.notes import check_notes
     from steelyard.export.vw import readable_model
     from steelyard.modelfile import load
 
@@ -49,6 +50,7 @@ def run(options: argparse.Namespace) -> int:
     if options.top is not None:
         check_least(options, top=0)
     learner = load(options.model)
+    check_notes(learner, options.model)
     if options.vw:
         print("\n".join(readable_model(learner)))
         return 0
@@ -65,7 +67,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
         f"{'options':14s} {', '.join(f'{name} {value}' for name, value in options.items())}",
     ]
     if found["classes"] is not None:
-        shown = ", ".join(map(str, found["classes"][:10])) + (", …" if len(found["classes"]) > 10 else "")
+        shown = ", ".join(map(class_name, found["classes"][:10])) + (", …" if len(found["classes"]) > 10 else "")
         lines.append(f"{'classes':14s} {shown}")
     data = {k: v for k, v in (found["data"] or {}).items() if v not in (None, [], {}, False)}
     if data:
@@ -82,8 +84,9 @@ def _lines(found: dict[str, Any]) -> list[str]:
     if found["coefficients"]:
         lines += ["", f"{'coefficient':>14s}  feature"]
         for each in found["coefficients"]:
-            name = each["name"] if each["name"] is not None else f"index {each['index']}"
-            lines.append(f"{each['value']:14.6g}  {name}" + (f"  (class {each['class']})" if "class" in each else ""))
+            name = one_line(each["name"]) if each["name"] is not None else f"index {each['index']}"
+            of = f"  (class {class_name(each['class'])})" if "class" in each else ""
+            lines.append(f"{each['value']:14.6g}  {name}{of}")
     if isinstance(found["intercept"], float):
         lines.append(f"{found['intercept']:14.6g}  (intercept)")
     return lines

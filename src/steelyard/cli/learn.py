@@ -91,7 +91,11 @@ def _add_learner_options(group: Any) -> None:
         "--l1", type=float, default=0.0, metavar="L", help="penalty l1 |x| (needs a rate; zeros: origin)"
     )
     group.add_argument("--l2", type=float, default=0.0, metavar="L", help="penalty l2/2 |x|^2 (needs a rate)")
-    group.add_argument("--average", action="store_true", help="predict with the average of all models (needs a rate)")
+    group.add_argument(
+        "--average",
+        action="store_true",
+        help="predict with the average of all models (needs a rate; not with penalties, --radius or --metric full)",
+    )
     group.add_argument("--no-intercept", dest="fit_intercept", action="store_false", help="no constant feature")
     group.add_argument(
         "--certificate",

@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 
 def load_model(path: str) -> tuple[OnlineLearner, Goal, dict[str, Any]]:
     """The learner, what it was learned for, and the schema of its data."""
-    from steelyard.export.notes import classes_of
+    from steelyard.export.notes import check_notes, classes_of
     from steelyard.modelfile import load
 
     learner = load(path)
+    check_notes(learner, path)
     classes = classes_of(learner, path)
     task = "regression" if classes is None else "classification"
     schema = learner.notes.get("data")
@@ -32,3 +33,9 @@ def fitted_columns(learner: OnlineLearner, block: Block, name: str) -> tuple[Blo
     if block.n_features != learner.n_features:
         raise ValueError(f"{name} has {block.n_features} columns, but the model has learned {learner.n_features}")
     return block, 0
+
+
+def tell_of_unknown(count: int, learner: OnlineLearner) -> list[str]:
+    """What there is to say of values of features that the model has never had."""
+    known = f"{learner.n_features} that the model has learned"
+    return [f"{count} values of features beyond the {known} were left out"] if count else []

@@ -8,7 +8,7 @@ import sys
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from steelyard.cli.common import UsageError
+from steelyard.cli.common import UsageError, class_name
 from steelyard.cli.inputs import add_data_options, add_no_shuffle, check_data_options, open_data, tell_of_rows
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
     """Predict block by block."""
     import numpy as np
 
-    from steelyard.cli.model import fitted_columns, load_model
+    from steelyard.cli.model import fitted_columns, load_model, tell_of_unknown
     from steelyard.data.checks import check_finite
     from steelyard.data.source import sound_rows
 
@@ -77,12 +77,8 @@ def run(options: argparse.Namespace) -> int:
             _write(part, options.json)
     for _ in gaps:
         _write_gap(options.json)
-    if unknown and not options.quiet:
-        print(
-            f"steelyard: {unknown} values of features beyond the {learner.n_features} that the model has learned were "
-            "left out",
-            file=sys.stderr,
-        )
+    for told in () if options.quiet else tell_of_unknown(unknown, learner):
+        print(f"steelyard: {told}", file=sys.stderr)
     if source.skipped.count:  # even if quiet
         print("\n".join(f"steelyard: {each}" for each in tell_of_rows(source)), file=sys.stderr)
     return 0
@@ -107,7 +103,8 @@ def _shown(goal: Goal, scores: Array, options: argparse.Namespace) -> Any:
         return np.divide(p, total, out=np.full_like(p, 1.0 / p.shape[1]), where=total > 0.0)
     if goal.classes is not None:
         above = (scores > goal.loss.threshold).astype(int)
-        return goal.classes[above if scores.ndim == 1 else scores.argmax(axis=1)]
+        shown = goal.classes if options.json else np.array([class_name(each) for each in goal.classes.tolist()])
+        return shown[above if scores.ndim == 1 else scores.argmax(axis=1)]
     with np.errstate(over="ignore"):
         return goal.loss.inverse_link(scores)
 

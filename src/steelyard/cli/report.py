@@ -15,7 +15,7 @@ from steelyard.cli.figures import figures
 from steelyard.cli.inputs import tell_of_rows
 from steelyard.export.describe import Certified, certified, plain
 from steelyard.mixture import Mixture
-from steelyard.online import Progress
+from steelyard.online import Progress, Trace
 from steelyard.progress import progress_bar
 from steelyard.scores import Scores
 
@@ -62,13 +62,14 @@ class LearnReport:
         self._here += step.y.size
         while len(self._passes) <= number:
             self._passes.append(Progress())
+        if self._bar:
+            self._move_bar(step)
         if number == 0:
+            step = _first_visits(step)
             if self._shows:
                 self._show_powers(step)
             self._scores.add(step.trace.prediction, step.trace.loss, step.y, step.trace.weight)
         self._passes[number] = self._passes[number].add(step.trace)
-        if self._bar:
-            self._move_bar(step)
 
     def _show_powers(self, step: Step) -> None:
         """The lines of those rows of a step whose number is a power of two."""
@@ -136,6 +137,16 @@ class LearnReport:
         return {"figures": self._figures(learner, proved), "left_out": left_out, "lines": self._lines(learner, proved)}
 
     @property
+    def _visits_again(self) -> bool:
+        """Whether rows of more weight than 1 were visited more than once in a pass."""
+        return self._job.examples is not None and self._job.rows != self._job.examples
+
+    @property
+    def _over(self) -> str:
+        """What the learner's own sums are over, where it is not each row once."""
+        return " over all passes" if len(self._passes) > 1 else " over all visits" if self._visits_again else ""
+
+    @property
     def _examples(self) -> int:
         return self._scores.rows if self._job.examples is None else self._job.examples
 
@@ -157,7 +168,7 @@ class LearnReport:
         if learner.n_outputs > 1:
             lines.append(f"{learner.n_outputs} classes, each against the rest")
         elif isinstance(learner, Mixture):
-            over = "loss, all passes" if len(self._passes) > 1 else "loss"
+            over = "loss, all passes" if len(self._passes) > 1 else "loss, all visits" if self._visits_again else "loss"
             lines.append(f"\n      rate  falls like  {over:>16s}  share")
             for each in learner.bank():
                 shown = "retired" if each.retired else f"{each.loss:.4g}"
@@ -176,8 +187,17 @@ class LearnReport:
             last = self._passes[-1].average
             lines.append(f"average loss in pass {len(self._passes)}: {last:.6g} (of rows that were learned before)")
         if proved is not None:
-            lines.append(_certified_sentence(learner, proved, len(self._passes)))
+            lines.append(_certified_sentence(learner, proved, self._over))
         return lines
+
+
+def _first_visits(step: Step) -> Step:
+    """What was seen of rows that were visited for the first time, with all their weight."""
+    if step.first is None:
+        return step
+    new = step.first > 0.0
+    trace = Trace(step.trace.prediction[new], step.trace.loss[new], step.first[new])
+    return step._replace(trace=trace, y=step.y[new])
 
 
 def show(result: dict[str, Any], options: argparse.Namespace) -> None:
@@ -193,7 +213,7 @@ def show(result: dict[str, Any], options: argparse.Namespace) -> None:
         print(line)
 
 
-def _certified_sentence(learner: OnlineLearner, proved: Certified, passes: int) -> str:
+def _certified_sentence(learner: OnlineLearner, proved: Certified, over: str) -> str:
     """What is proved of the loss."""
     gap, largest, lost, scaled = proved
     if not gap < np.inf:
@@ -203,7 +223,7 @@ def _certified_sentence(learner: OnlineLearner, proved: Certified, passes: int) 
     if learner.n_outputs > 1:
         columns = ", in scaled columns," if scaled else ""
         which = f"in which no class's weights have a larger norm{columns} than in the learned one"
-    loss = "the average loss" if passes == 1 else "the average loss over all passes"
+    loss = f"the average loss{over}"
     how = f"within {gap:.3g} of" if gap >= 0.0 else f"better by {-gap:.3g}, or more, than"
     little = "" if gap < lost else ": more than the loss itself, so it says little"
     return f"certified: {loss} is {how} that of every linear model {which}{little}"

@@ -12,6 +12,7 @@ from pathlib import Path
 from steelyard.compiled import door, folder, objects
 from steelyard.compiled.machine import TARGETS, Target, settings_are_known
 from steelyard.kernels import signatures
+from steelyard.processes import end_with
 
 Report = Callable[[str, int, int], None]
 """Called with the name of what is done, how many are, and of how many."""
@@ -66,7 +67,8 @@ def _compiling_for(target: Target) -> Iterator[None]:
 def _run(function: Callable[..., str], work: list[tuple[object, ...]], jobs: int, report: Report) -> None:
     if not work:
         return
-    with ProcessPoolExecutor(min(jobs, len(work)), mp_context=get_context("spawn")) as pool:
+    size, spawn = min(jobs, len(work)), get_context("spawn")
+    with ProcessPoolExecutor(size, spawn, initializer=end_with, initargs=(os.getpid(),)) as pool:
         futures = [pool.submit(function, *each) for each in work]
         try:
             for done, future in enumerate(as_completed(futures), 1):

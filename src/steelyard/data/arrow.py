@@ -305,4 +305,19 @@ def _texts(column: Any, name: str) -> tuple[list[str], Any]:
         column = column.cast(pa.large_string())
     encoded = column.dictionary_encode()
     codes = np.asarray(pc.fill_null(encoded.indices.cast(pa.int64()), -1))
-    return encoded.dictionary.to_pylist(), codes
+    try:
+        return encoded.dictionary.to_pylist(), codes
+    except UnicodeDecodeError:
+        bad = [
+            at for at, text in enumerate(encoded.dictionary.cast(pa.large_binary()).to_pylist()) if not _is_text(text)
+        ]
+        rows = np.flatnonzero(np.isin(codes, bad))
+        raise CellError(int(rows[0]), name, "a cell of text holds bytes that are no UTF-8", rows) from None
+
+
+def _is_text(content: bytes) -> bool:
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

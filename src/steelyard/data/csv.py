@@ -110,13 +110,20 @@ class CsvFormat(Format):
             raise Mistake(content, skipped, _RETURNS)
         try:
             if not self.columns.decided:
-                kinds = _kinds(names, rows)
+                kinds = _kinds(names, (row for row, _ in rows if self._counts(row, names)))
                 self.columns.decide(names, kinds.__getitem__)
                 self._take_over()
             self._names, self._places = names, self.columns.places(names)
         except ValueError as error:
             raise Mistake(content, skipped, str(error)) from None
         return end
+
+    def _counts(self, row: Sequence[str], names: Sequence[str]) -> bool:
+        """Whether a row says what columns hold: not the header once more, nor one that is refused for its weight."""
+        if row == names or len(row) != len(names):
+            return False
+        weight = self.columns.weight
+        return weight not in names or _is_weight(row[names.index(weight)])
 
     # ------------------------------------------------------------------------------------------------------- the rows
 
@@ -164,12 +171,16 @@ class CsvFormat(Format):
             try:
                 value = parse_number(decoded(token).strip(" "))
             except ValueError as error:
-                raise self._mistake(content, start, end, None, self._advice(role, column, str(error))) from None
+                raise self._mistake(
+                    content, start, end, None, self._advice(role, column, decoded(token), str(error))
+                ) from None
             target: Array = {layout.CELL_LABEL: room.y, layout.CELL_WEIGHT: room.weight}.get(role, room.values)
             target[index] = value
 
-    def _advice(self, role: int, column: int, complaint: str) -> str:
+    def _advice(self, role: int, column: int, token: str, complaint: str) -> str:
         name = self._names[column]
+        if token == name:
+            return f"in the column {name!r} stands its name: is this the header once more? Leave that line out"
         if role == layout.CELL_WEIGHT:
             return f"the weight in the column {name!r} must be a number, finite and not negative"
         if role == layout.CELL_LABEL and complaint:
@@ -231,13 +242,19 @@ def _readable(lines: list[str], delimiter: str) -> Iterator[tuple[list[str], int
             at, wrong = at + read + 1, wrong + 1
 
 
-def _kinds(names: Sequence[str], rows: Iterator[tuple[list[str], int]]) -> dict[str, str]:
+def _is_weight(cell: str) -> bool:
+    try:
+        return 0.0 <= parse_number(cell.strip(" ")) < np.inf
+    except ValueError:
+        return False
+
+
+def _kinds(names: Sequence[str], rows: Iterator[list[str]]) -> dict[str, str]:
     """Which columns are numbers, by the first rows."""
     different: list[set[str]] = [set() for _ in names]
-    for row, _ in rows:
-        if len(row) == len(names):
-            for cells, cell in zip(different, row, strict=True):
-                cells.add(cell)
+    for row in rows:
+        for cells, cell in zip(different, row, strict=True):
+            cells.add(cell)
     return {name: kind_of_cells(cells) for name, cells in zip(names, different, strict=True)}
 
 

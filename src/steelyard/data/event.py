@@ -15,6 +15,7 @@ from steelyard.data.hashing import check_bits, hash_names
 
 MOST_NAMES = 1 << 20
 """Names whose hashes are remembered."""
+_MOST_NOTED = 10_000  # names that go into model files
 _FIRST_ROOM = 64
 _SHOWN = 60  # letters of a value in a message
 
@@ -48,9 +49,9 @@ def shown(value: Any) -> str:
 class EventRow:
     """Room for one row. :meth:`read` fills ``values``, ``indices`` and ``indptr``.
 
-    A number is the feature ``name``, text is the feature ``name=text`` with the value 1, None is not there. Indices are
-    MurmurHash3 with seed 0 in so many ``bits``; they ascend, equal ones are one with the sum of the values, and zeros
-    are left out.
+    A number is the feature ``name``, text is the feature ``name=text`` with the value 1; None and an empty text are not
+    there. Indices are MurmurHash3 with seed 0 in so many ``bits``; they ascend, equal ones are one with the sum of the
+    values, and zeros are left out.
 
     Examples
     --------
@@ -103,8 +104,9 @@ class EventRow:
         for name, value in x.items():
             kind = type(value)
             if kind is str or isinstance(value, str):
-                hashes.append(names[f"{name}={value}"])
-                values.append(1.0)
+                if value:  # an empty text is a cell that is not there, as in files
+                    hashes.append(names[f"{name}={value}"])
+                    values.append(1.0)
             elif value is not None:
                 hashes.append(names[name])
                 values.append(value if kind is float else self._number(name, value))
@@ -132,6 +134,17 @@ class EventRow:
         """The arrays as a block, with a row as long as there is room for: kernels ask how long the longest is."""
         self.indptr[1] = self.room
         return Block(self.values, self.indices, self.indptr, 1 << self.bits, False)
+
+    @property
+    def names(self) -> dict[int, str]:
+        """The names that were met, the first of every column."""
+        mask = (1 << self.bits) - 1
+        found: dict[int, str] = {}
+        for name, hashed in self._names.items():
+            if len(found) >= _MOST_NOTED:
+                break
+            found.setdefault(hashed & mask, name)
+        return found
 
     def name_of(self, column: int | None, x: Mapping[str, Any]) -> str:
         """Which feature of an event has a column: the largest of them."""

@@ -96,6 +96,7 @@ class Interactions:
 
     def meetings(self, slots: Mapping[int, str], size: int) -> Meetings:
         """The terms among the slots that there are, by number and name; numbers are below ``size``."""
+        slots = {slot: name for slot, name in slots.items() if name}  # others meet none
         found: dict[tuple[int, ...], tuple[int, ...]] = {}
         for term, letters in sorted(zip(self._terms, self._letters, strict=True), key=_plain_first):
             for chosen in _chosen(slots, term, letters):

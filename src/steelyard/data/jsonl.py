@@ -93,9 +93,10 @@ class JsonFormat(Format):
         kinds: dict[str, str] = {}
         wrong: list[Mistake] = []  # told where lines are parsed, if they do not hide what columns there are
         for _, _, row in _objects(content, wrong):
+            refused = self.columns.weight in row and not _is_weight(row[self.columns.weight])
             for name, value in row.items():
                 kinds.setdefault(name, NUMBER)
-                if isinstance(value, str):
+                if isinstance(value, str) and not refused:
                     kinds[name] = TEXT
         try:
             if not kinds and wrong:
@@ -203,6 +204,10 @@ class JsonFormat(Format):
             if value is None:
                 raise CellError(row, name, "the weight is not there")
         return np.array([as_number(value, row, name) for row, value in enumerate(values)], np.float64)
+
+
+def _is_weight(value: Any) -> bool:
+    return isinstance(value, (int, float)) and 0.0 <= value < float("inf")
 
 
 def _objects(content: bytes, wrong: list[Mistake] | None = None) -> Any:

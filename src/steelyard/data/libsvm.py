@@ -215,6 +215,8 @@ class LibsvmSource(TextSource):
 
     def schema(self) -> dict[str, Any]:
         found: dict[str, Any] = {"format": "libsvm", "zero_based": self._base == 0}
+        if self._lines.weighted:
+            found["weight"] = "label"
         return found if self._bits is None else {**found, "bits": self._bits}
 
     # ------------------------------------------------------------------------------------------------------ the scan

@@ -73,7 +73,7 @@ class LibsvmFormat(Format):
     labels_may_lack = False
 
     def __init__(self, *, query: bool = False, weighted: bool = False) -> None:
-        self._query, self._weighted, self.only_labels = query, weighted, False
+        self._query, self.weighted, self.only_labels = query, weighted, False
 
     def new_room(self) -> Any:
         get_parser()  # before there are threads: it is loaded once
@@ -81,12 +81,12 @@ class LibsvmFormat(Format):
 
     def hint(self, line: bytes, number: int) -> str:
         tokens = line.split()
-        if tokens and re.fullmatch(rb"\d+:[^,;]*", tokens[0]) and not self._weighted:
+        if tokens and re.fullmatch(rb"[-+]?\d+:[^,;]*", tokens[0]) and not self.weighted:
             return "a line starts with a label, any number where it is not known (label:weight needs --weight label)"
         return ""
 
     def parse(self, content: bytes, room: Any) -> Part:
-        return _parse_in(room, get_parser(), content, self._query, self._weighted, self.only_labels)
+        return _parse_in(room, get_parser(), content, self._query, self.weighted, self.only_labels)
 
 
 def widest(ranges: list[Range]) -> Range:

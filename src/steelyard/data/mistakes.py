@@ -31,17 +31,16 @@ def error_of(mistake: Mistake, form: Format, name: str, lines: int) -> ValueErro
     if mistake.end is not None:
         token = [content[at : min(mistake.end, at + 60)]]
     shown = token[0].decode("utf-8", "replace") if token else "the end of the line"
-    if not shown.isprintable():
-        shown = "bytes that are no text"
+    got = f"got {shown!r}" if token and shown.isprintable() else f"got {'bytes that are no text' if token else shown}"
     text = content[start : start + 1000].split(b"\n")[0]
     hint = looks_like(content, text, line, form.name) or form.hint(text, line)
-    return ValueError(
-        f"{name}, line {line}, column {at - start + 1}: {complaint}, got {shown!r}{'; ' if hint else ''}{hint}"
-    )
+    return ValueError(f"{name}, line {line}, column {at - start + 1}: {complaint}, {got}{'; ' if hint else ''}{hint}")
 
 
 def looks_like(content: bytes, text: bytes, line: int, form: str) -> str:
     """What a line that cannot be read in one format seems to be, if it seems to be of another."""
+    if line == 1 and content.startswith(b"PK\x03\x04") and b"header.npy" in content[:200]:
+        return "this is a model or a checkpoint of Steelyard, and no data"
     if line == 1:
         for magic, kind in _MAGIC.items():
             if content.startswith(magic):

@@ -43,6 +43,8 @@ class Groups(NamedTuple):
     weight: Array
     visits: NDArray[np.int64]
     """In how many parts its weight is learned."""
+    copies: NDArray[np.int64]
+    """How many rows with a weight it has."""
 
 
 def group_equal_rows(block: Block, y: Array, weight: Array, *, neighbours: bool = False) -> Groups:
@@ -70,10 +72,11 @@ def group_equal_rows(block: Block, y: Array, weight: Array, *, neighbours: bool 
         if entries is None:
             entries = row_keys_and_sizes(block, y)[1]
         visits = _count_visits(total, entries[rows] + 1)
+    positive = np.append(0, np.cumsum(weight[order] > 0.0))
+    counted = positive[starts + copies] - positive[starts]
     if not (weight == np.floor(weight)).all():
-        positive = np.append(0, np.cumsum(weight[order] > 0.0))
-        visits = np.maximum(visits, positive[starts + copies] - positive[starts])
-    return Groups(rows, None if keys is None else keys[rows], total, visits.astype(np.int64))
+        visits = np.maximum(visits, counted)
+    return Groups(rows, None if keys is None else keys[rows], total, visits.astype(np.int64), counted)
 
 
 def _kernel(name: str, *types: str) -> Any:
@@ -133,6 +136,26 @@ def shuffled_visits(groups: Groups, n_rows: int, seed: int | Sequence[int]) -> V
     _kernel("visit_places")(groups.keys, groups.rows, groups.visits, salt, places, rows)
     _sort(places, rows)
     return Visits(rows, _visit_weights(groups, n_rows))
+
+
+def first_visits(groups: Groups, order: NDArray[np.int64], n_rows: int) -> Array | None:
+    """What rows weigh that are visited for the first time, for each visit of a pass; 0 where a row comes again.
+
+    A group of k rows with m visits has k such visits, at the same distance. None where no row comes again.
+    """
+    first = np.minimum(groups.copies, groups.visits)
+    if (first == groups.visits).all():
+        return None
+    place = np.empty(n_rows, np.int64)
+    place[groups.rows] = np.arange(groups.rows.size)
+    by_row = np.argsort(order, kind="stable")
+    group = place[order[by_row]]
+    starts = np.flatnonzero(np.append(True, group[1:] != group[:-1]))
+    number = np.arange(order.size) - np.repeat(starts, np.diff(np.append(starts, order.size)))
+    k, m = first[group], groups.visits[group]
+    weight = np.empty(order.size)
+    weight[by_row] = np.where(number * k // m != (number - 1) * k // m, groups.weight[group] / k, 0.0)
+    return weight
 
 
 def visits_in_order(groups: Groups, n_rows: int) -> Visits:

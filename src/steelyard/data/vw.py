@@ -182,10 +182,11 @@ class VwFormat(Format):
         return part
 
     def _meetings(self, room: _Room, seen: NDArray[np.uint8]) -> Meetings:
-        """Which of the namespaces that there are meet."""
+        """Which of the namespaces that there are meet; those that no letter can name meet none, as in Vowpal Wabbit."""
         there = seen.tobytes() if self._interactions else b""
         if there not in room.meetings:
-            slots = {byte: chr(byte) for byte in np.flatnonzero(seen).tolist()}
+            names = {byte: chr(byte) for byte in np.flatnonzero(seen).tolist()}
+            slots = {byte: name if name.isascii() and name.isprintable() else "" for byte, name in names.items()}
             room.meetings[there] = self._interactions.meetings(slots, seen.size)
         return room.meetings[there]
 

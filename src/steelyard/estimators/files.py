@@ -14,7 +14,7 @@ from steelyard.estimators.base import OnlineEstimator
 from steelyard.estimators.classifier import OnlineClassifier
 from steelyard.estimators.curve import Curve
 from steelyard.estimators.regressor import OnlineRegressor
-from steelyard.export.notes import classes_of
+from steelyard.export.notes import check_notes, classes_of
 from steelyard.kernels import layout
 from steelyard.losses import CustomLoss, Loss, get_loss
 from steelyard.mixture import Mixture
@@ -43,9 +43,12 @@ def notes_of(model: Any) -> dict[str, Any]:
     notes.setdefault("data", _schema(model, names, TEXT if texts else NUMBER))
     if names is not None and getattr(model, "columns_", None) is None:
         notes["names"] = {str(index): str(name) for index, name in enumerate(names)}
-    elif getattr(model, "_names", None):
-        met = {str(index): name for index, name in model._names.items()}
-        notes["names"] = {**met, **(notes.get("names") or {})}
+    else:
+        events = getattr(model, "_events", None)
+        met = {} if events is None or events.learner is not model.learner_ else events.row.names
+        met = {str(index): name for index, name in {**met, **(getattr(model, "_names", None) or {})}.items()}
+        if met:
+            notes["names"] = {**met, **(notes.get("names") or {})}
     progress = model.learner_.progress or Progress()
     notes[_WORD] = {
         "parameters": _saved_parameters(model),
@@ -131,6 +134,7 @@ def load(path: str | os.PathLike[str], *, loss: CustomLoss | None = None) -> Any
     task = learner.notes.get("task")
     if task is None or "checkpoint" in learner.notes:
         return learner
+    check_notes(learner, name)
     try:
         kind = _KINDS[task]
         saved = learner.notes.pop(_WORD, None)
@@ -160,7 +164,7 @@ def _as_it_was(kind: type[Any], learner: OnlineLearner, classes: Any, saved: dic
         Columns.of_schema(model._schema())
     names, width = saved["feature_names"], int(saved["n_features_in"])
     if names is not None:
-        if not all(isinstance(each, str) for each in names) or len(names) != width:
+        if not isinstance(names, list) or not all(isinstance(n, str) for n in names) or len(names) != width:
             raise ValueError("its names of features")
         model.feature_names_in_ = np.array(names, dtype=object)
     expected = width if model.columns_ is None else 1 << model.columns_["bits"]

@@ -7,8 +7,6 @@ import io
 import json
 import multiprocessing
 import os
-import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +18,7 @@ from steelyard.data.files import atomic_write
 from steelyard.experiments.sets import Facts, describe, file_stem, load, normalise, titles
 from steelyard.experiments.sweep import DEFAULT_RATES, SweepResult, one_shuffle
 from steelyard.losses import Array
+from steelyard.processes import end_with
 from steelyard.regularizers import SCHEDULES
 from steelyard.updates import UPDATES
 
@@ -128,7 +127,8 @@ def _one_of_many(
     X: Any, y: Array, options: dict[str, Any], seed: int, repeat: int, path: Path, parent: int
 ) -> tuple[Path, Array]:
     """A shuffle, in whatever process or machine, and the file to keep it in, which only the asking one may have."""
-    _end_with(parent)
+    if multiprocessing.current_process().name.startswith("LokyProcess"):
+        end_with(parent)  # others are the process that asked, or a worker whose parent is not that process
     return path, one_shuffle(X, y, None, options, seed, repeat)
 
 
@@ -137,26 +137,6 @@ def _keep(path: Path, losses: Array) -> None:
     np.save(content, losses)
     with atomic_write(path) as file:
         file.write(content.getvalue())
-
-
-def _end_with(parent: int) -> None:
-    """In a worker process of joblib, once: end when the process that asked for the work is gone.
-
-    A process that is killed cannot tell its workers, and they would go on to the end of their work. On Windows a
-    process keeps the number of a parent that is gone, and there this does nothing.
-    """
-    if not multiprocessing.current_process().name.startswith("LokyProcess"):
-        return  # the process that asked itself, or a worker of another backend, whose parent is not ours
-    name = f"ends with {parent}"
-    if any(thread.name == name for thread in threading.enumerate()):
-        return
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(0.5)
-        os._exit(1)
-
-    threading.Thread(target=watch, name=name, daemon=True).start()
 
 
 def _digest(settings: Settings, X: Any, y: Array) -> str:

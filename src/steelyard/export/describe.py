@@ -84,7 +84,7 @@ def _largest(coef: Array, top: int | None, notes: dict[str, Any]) -> list[dict[s
             "value": float(coef[output, index]),
         }
         if coef.shape[0] > 1:
-            each["class"] = classes[output] if classes else output
+            each["class"] = classes[output] if classes and len(classes) == len(coef) else output
         found.append(each)
     return found
 
@@ -109,7 +109,8 @@ def certified(learner: OnlineLearner) -> Certified:
     for k in range(learner.n_outputs):
         certificate = learner.certify(k)
         scaled = certificate.scale is not None
-        radius = certificate.norm(coef[k], float(intercept[k]), scaled=scaled)
+        finite = bool(np.isfinite(coef[k]).all() and np.isfinite(intercept[k]))  # a learner may have diverged
+        radius = certificate.norm(coef[k], float(intercept[k]), scaled=scaled) if finite else np.inf
         bound = certificate.regret_bound(radius=radius, scaled=scaled) if radius < np.inf else np.inf
         gap += bound / certificate.weight / learner.n_outputs if certificate.rounds else np.inf
         largest, lost = max(largest, radius), lost + certificate.average_loss / learner.n_outputs

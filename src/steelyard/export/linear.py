@@ -33,6 +33,8 @@ class LinearModel:
         self.loss, self.classes, self.names = loss, classes, names
         self.coef: Array = np.atleast_2d(learner.coef_)
         self.intercept: Array = np.atleast_1d(learner.intercept_)
+        if not (np.isfinite(self.coef).all() and np.isfinite(self.intercept).all()):
+            raise ValueError("this model has diverged: not all of its coefficients are finite, so it is not exported")
         self.range: tuple[float, float] | None = getattr(learner, "label_range", None)
 
     @property

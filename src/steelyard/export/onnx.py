@@ -111,6 +111,8 @@ def _onnx_classes(classes: NDArray[Any]) -> NDArray[Any]:
         if not texts:
             raise ValueError(f"classes of mixed kinds have no place in ONNX: {classes.tolist()}")
         return classes.astype(object)
+    if classes.dtype.kind not in "biuf":
+        raise ValueError(f"ONNX has classes that are text, numbers or truth values, and not {classes[0]!r}")
     if classes.dtype.kind in "iu":
         return classes.astype(np.int64 if classes.max() <= np.iinfo(np.int64).max else np.uint64)
     return classes if classes.dtype.kind == "b" else classes.astype(np.float64)

@@ -42,5 +42,5 @@ def readable_model(learner: OnlineLearner) -> Iterator[str]:
         weights[place] = learner.intercept_
         names = names and {**names, str(place): "Constant"}
     for index in sorted(weights):
-        name = names.get(str(index))
+        name = names.get(str(index), "").replace("\n", "\\n").replace("\r", "\\r")
         yield f"{name + ':' if name else ''}{index}:{weights[index]:.9g}"
