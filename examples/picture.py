@@ -45,7 +45,7 @@ def one_pass(ax, colors, ink):
     result = steelyard.sweep(X, y, loss="logistic", updates=updates, eta0=np.logspace(-3, 3, 25), repeats=5)
     for update, losses in zip(result.updates, result.mean, strict=True):
         inside = losses <= 1.0
-        ax.plot(result.eta0[inside], losses[inside], color=colors[update], lw=2.2, label=f"{NAMES[update]}, a rate")
+        ax.plot(result.eta0[inside], losses[inside], color=colors[update], lw=2.2, label=f"{NAMES[update].split(' (')[0]}, a rate")
     losses = []
     for seed in range(5):
         order = np.random.default_rng(seed).permutation(len(y))
@@ -53,7 +53,7 @@ def one_pass(ax, colors, ink):
     ax.axhline(np.mean(losses), color=colors["auto"], lw=2.2, ls="--", label="Steelyard, no rate")
     ax.set(xscale="log", ylim=(0, 0.8), xlabel="learning rate", ylabel="log loss of one pass (breast_cancer)")
     ax.set_title("No rate to tune")
-    ax.legend(loc=(0.2, 0.72))
+    ax.legend(loc=(0.22, 0.72))
 
 
 def small(svg):
