@@ -70,8 +70,7 @@ def main():
     smallest, long = (1, 2) if options.quick else (SHORT, options.megabytes)
     results = Results("memory", options)
     for kind in options.formats or FORMATS:
-        size = long if kind in FORMATS[:2] else min(long, 1000)  # the others are read more slowly
-        peaks = {f"{each:,} MB of text": peak(kind, each) for each in (smallest, size)}
+        peaks = {f"{each:,} MB of text": peak(kind, each) for each in (smallest, long)}
         results.compare(kind, peaks, next(iter(peaks)), unit="MB")
     results.save()
 
