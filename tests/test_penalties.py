@@ -364,7 +364,7 @@ def test_what_means_nothing_is_refused():
         ({"l1": 0.1, "metric": "full"}, "no closed form"),
         ({"l1": 0.1, "metric": "scalar", "radius": 1.0}, "not both"),
         ({"l1": 0.1, "metric": "scalar", "center": "origin", "guard": True}, "takes no l1 and l2"),
-        ({"l1": 0.1, "average": True}, "not sparse"),
+        ({"l1": 0.1, "average": True}, "no closed form together"),
         ({"average": True, "metric": "full"}, "do not go together"),
         ({"average": True, "metric": "scalar", "radius": 1.0}, "do not go together"),
     ):

@@ -278,9 +278,11 @@ def _sweep(target: Path) -> None:
     """Remove the temporary files of this target whose writers are gone: a living writer holds a lock."""
     ours = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{16}}\.tmp")
     for name in filter(ours.fullmatch, os.listdir(target.parent)):
-        with suppress(OSError), open(target.with_name(name), "r+b") as file:
-            if _locked(file, wait=False):
-                target.with_name(name).unlink()
+        path = target.with_name(name)
+        with suppress(OSError), open(path, "r+b") as file:
+            # its name may belong to another file by now: one that was swept is made anew, under the same name
+            if _locked(file, wait=False) and os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                path.unlink()
 
 
 def _locked(file: IO[bytes], *, wait: bool) -> bool:
