@@ -34,7 +34,7 @@ from sklearn.datasets import load_svmlight_file
 from steelyard import read_libsvm
 from steelyard.data.opening import open as open_rows
 
-REPEATS = 2
+REPEATS = 5
 PARTS = ("vw", "fwumious", "cache", "libsvm", "start", "columns", "reader")
 READER = "scikit-learn's load_svmlight_file"
 VW = "import sys, vowpalwabbit; vowpalwabbit.Workspace(sys.argv[1]).finish()"

@@ -45,7 +45,13 @@ def one_pass(ax, colors, ink):
     result = steelyard.sweep(X, y, loss="logistic", updates=updates, eta0=np.logspace(-3, 3, 25), repeats=5)
     for update, losses in zip(result.updates, result.mean, strict=True):
         inside = losses <= 1.0
-        ax.plot(result.eta0[inside], losses[inside], color=colors[update], lw=2.2, label=f"{NAMES[update].split(' (')[0]}, a rate")
+        ax.plot(
+            result.eta0[inside],
+            losses[inside],
+            color=colors[update],
+            lw=2.2,
+            label=f"{NAMES[update].split(' (')[0]}, a rate",
+        )
     losses = []
     for seed in range(5):
         order = np.random.default_rng(seed).permutation(len(y))

@@ -28,6 +28,7 @@ FLOORS = [
     ["experiments", "distributed", "river"],
     ["estimators"],
     ["fitting", "streaming", "scores", "events", "export"],
+    ["compact"],
     ["modelfile", "certificate", "paperbound", "comparator"],
     ["learner", "bank", "mixture"],
     ["ftrl"],

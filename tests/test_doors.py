@@ -424,3 +424,63 @@ def test_killed_at_any_moment_it_goes_on(tmp_path, kind):
     with path.open("rb") as file:
         subprocess.run(command, stdin=file, check=True)
     assert (tmp_path / "plain").read_bytes() == (tmp_path / "m").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--no-shuffle"], [], ["--no-shuffle", "--passes", "2"], ["--no-shuffle", "--checkpoint", "c", "--every", "700"]],
+)
+@pytest.mark.parametrize("kind", ["vw", "libsvm", "classes"])
+def test_a_table_of_the_columns_that_are_met_gives_the_same_model(tmp_path, monkeypatch, capsys, options, kind):
+    rng = np.random.default_rng(0)
+    path, given = tmp_path / ("rows.vw" if kind == "vw" else "rows.libsvm"), []
+    for i in range(3000):
+        age, label = 40 + i % 7, rng.integers(3) if kind == "classes" else 1 - 2 * (i % 3 == 0)
+        words = sorted({0, *rng.integers(1, 3 + i, 4).tolist()})  # columns become more from block to block
+        if kind == "vw":
+            given.append(f"{label} {1 + i % 2} |n age:{age} x:{i % 2} |w " + " ".join(f"w{word}" for word in words))
+        else:
+            given.append(f"{label} " + " ".join(f"{word + 1}:{age if word == 0 else 0.5}" for word in words))
+    path.write_text("\n".join(given) + "\n")
+    command = ["learn", path, *(tmp_path / word if word == "c" else word for word in options), "--json"]
+    command += ["--bits", "12", "-q", "nw"] if kind == "vw" else []
+    found = []
+    for start in (0, 1 << 30):
+        monkeypatch.setattr("steelyard.compact.FROM", start)
+        with suppress(FileNotFoundError):
+            (tmp_path / "c").unlink()
+        shell(*command, "--model", tmp_path / "m")
+        kept = (tmp_path / "c").read_bytes() if "--checkpoint" in options else b""
+        found.append((capsys.readouterr().out, (tmp_path / "m").read_bytes(), len(kept)))
+    assert found[0] == found[1]
+
+
+def test_mistakes_are_told_of_the_columns_that_are_meant(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "rows.vw"
+    path.write_text("1 |a x:1 y:2\n-1 |a z:3\n1 |a x:1 u:1e200\n")
+    told = []
+    for start in (0, 1 << 30):
+        monkeypatch.setattr("steelyard.compact.FROM", start)
+        shell("learn", path, "--no-shuffle", status=1)
+        told.append(capsys.readouterr().err)
+    assert told[0] == told[1]
+    assert "line 3, feature a^u has the value 1e+200" in told[0]
+
+
+def test_killed_with_a_small_table_it_goes_on_with_a_whole_one(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "rows.vw"
+    path.write_text(vw_text(3000))
+    monkeypatch.setattr("steelyard.compact.FROM", 0)
+    command = ["learn", path, "--no-shuffle", "--bits", "12", "--checkpoint", tmp_path / "c", "--every", "1000"]
+    shell("learn", path, "--no-shuffle", "--bits", "12", "--model", tmp_path / "plain")
+    whole = learn._Keeper.keep
+
+    def keep(keeper, finished=None):
+        whole(keeper, finished)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(learn._Keeper, "keep", keep)
+    shell(*command, status=130)
+    monkeypatch.undo()
+    shell(*command, "--model", tmp_path / "m")
+    assert (tmp_path / "m").read_bytes() == (tmp_path / "plain").read_bytes()

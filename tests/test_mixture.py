@@ -505,8 +505,9 @@ def test_rows_one_by_one_layouts_and_files(loss, tmp_path):
     for i in range(40, 80):
         single.learn(X[i : i + 1], y[i : i + 1], h[i : i + 1])
     for other in (single, pickle.loads(pickle.dumps(whole))):
-        for a, b in zip(whole.state, other.state, strict=True):
-            np.testing.assert_array_equal(a, b)
+        for name, a, b in zip(whole.state._fields, whole.state, other.state, strict=True):
+            used = int(whole.state.clocks[layout.CENTERED]) if name == "centered" else a.size  # others were left behind
+            np.testing.assert_array_equal(a[:used], b[:used])
         np.testing.assert_array_equal(other.predict(X), whole.predict(X))
     # sparse rows add up in another order
     scale = np.abs(trace.prediction).max()

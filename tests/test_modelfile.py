@@ -234,6 +234,8 @@ def test_a_hashed_model_takes_the_room_of_what_it_has_seen(tmp_path, make, bits)
     assert (tmp_path / "m").stat().st_size < 1.1 * 100_000 * (record + 8 + 4 + 4) + 10_000
     other = Learner.load(tmp_path / "m")
     for name, array in learner.state._asdict().items():
+        if name == "centered":  # what comes after those that are centered was left behind
+            array = np.append(array[: int(learner.state.clocks[layout.CENTERED])], np.zeros(1, np.uint64))
         places = np.flatnonzero(array.view(np.uint32))
         same = getattr(other.state, name).view(np.uint32)
         assert np.array_equal(np.flatnonzero(same), places)

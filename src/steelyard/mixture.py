@@ -18,6 +18,7 @@ from steelyard.losses import Array, Loss
 from steelyard.online import OnlineLearner
 from steelyard.secondorder import new_second, second_model
 from steelyard.snapshot import Journal, Snapshot
+from steelyard.sparsearrays import SparseArray, sparse_array
 
 if TYPE_CHECKING:
     from steelyard.certificate import Certificate
@@ -149,6 +150,24 @@ class Mixture(OnlineLearner):
 
     def _record_arrays(self, state: MixtureState) -> list[NDArray[Any]]:
         return [state.table.reshape(-1, self._record), state.dual.reshape(-1, self.n_outputs)]
+
+    def parts(self) -> dict[str, SparseArray | NDArray[Any]]:
+        if self.state is None:
+            return {}
+        state, spread, n_features = self.state, self.spread, self.n_features
+        arrays: dict[str, Any] = state._asdict()
+        starts = state.centered[: int(state.clocks[layout.CENTERED])]  # what comes after them was left behind
+        if spread is not None:
+            records = state.table.size // self._record
+            arrays |= {name: spread.part(arrays[name], records) for name in ("table", "dual")}
+            columns = spread.columns[(starts // np.uint64(self._record)).astype(np.intp)]
+            starts = (columns * self._record).astype(np.uint64)
+        arrays["centered"] = lazy_zeros(n_features, np.uint64)
+        arrays["centered"][: starts.size] = starts
+        return {
+            name: array if isinstance(array, SparseArray) else sparse_array(array, n_features + 1) or array
+            for name, array in arrays.items()
+        }
 
     def _snapshot(self, block: Block, state: Any) -> Snapshot | Journal:
         centered = state.centered[: int(state.clocks[layout.CENTERED])]

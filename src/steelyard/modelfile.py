@@ -38,7 +38,7 @@ from steelyard.learner import Learner
 from steelyard.losses import LOSSES, CustomLoss
 from steelyard.mixture import Mixture, MixtureState
 from steelyard.online import OnlineLearner
-from steelyard.sparsearrays import SparseArray, sparse_array
+from steelyard.sparsearrays import SparseArray
 
 FORMAT = 5
 _KINDS: dict[str, type[OnlineLearner]] = {"Learner": Learner, "Bank": Bank, "Mixture": Mixture}
@@ -72,9 +72,7 @@ def save(learner: OnlineLearner, path: str | os.PathLike[str], *, notes: dict[st
         raise ValueError(
             f"{os.fspath(path)} is there, and is no model: it would be lost. Name another file, or remove it first"
         )
-    state = {} if learner.state is None else learner.state._asdict()
-    rows = learner.n_features + 1 if state else 0
-    parts: _Parts = {name: sparse_array(array, rows) or array for name, array in state.items()}
+    parts: _Parts = learner.parts()
     header = {
         "format": FORMAT,
         "kind": type(learner).__name__,

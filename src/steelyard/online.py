@@ -21,6 +21,7 @@ from steelyard.data.memory import thin_copy
 from steelyard.losses import Array, CustomLoss, Loss, get_loss
 from steelyard.regularizers import check_flag
 from steelyard.snapshot import Journal, Snapshot
+from steelyard.sparsearrays import SparseArray, Spread, sparse_array
 
 if TYPE_CHECKING:
     from steelyard.certificate import Certificate
@@ -109,6 +110,8 @@ class OnlineLearner:
         """What goes into the model file with the learner: anything that JSON can hold."""
         self.progress: Progress | None = None
         """Where it is set: the average loss of all rows before they were learned, kept up to date."""
+        self.spread: Spread | None = None
+        """Where it is set, the state has records of these columns only: it is to be shown and saved, and no more."""
         self._coef: Array | None = None
         self._origin: Origin | None = None
         """What tells this learner and its copies from others, for ``merge``; not in model files."""
@@ -168,6 +171,13 @@ class OnlineLearner:
     def _solve_coefficients(self, state: Any) -> Array:
         """x of every feature and output, the intercept in the last row."""
         raise NotImplementedError
+
+    def parts(self) -> dict[str, SparseArray | NDArray[Any]]:
+        """The arrays of the state by their names, as they are stored: those that are mostly zero by their records."""
+        if self.state is None:
+            return {}
+        rows = self.n_features + 1
+        return {name: sparse_array(array, rows) or array for name, array in self.state._asdict().items()}
 
     def _options(self) -> dict[str, Any]:
         """What makes another learner like this one, beside the loss."""
@@ -314,7 +324,8 @@ class OnlineLearner:
     @property
     def n_features(self) -> int:
         """How many features the learner has seen, without the intercept."""
-        return len(self._record_arrays(self._learned())[0]) - 1
+        state = self._learned()
+        return len(self._record_arrays(state)[0]) - 1 if self.spread is None else self.spread.n_features
 
     @property
     def coef_(self) -> Array:

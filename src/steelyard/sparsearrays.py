@@ -48,6 +48,33 @@ class SparseArray(NamedTuple):
         return table
 
 
+class Spread(NamedTuple):
+    """Which columns the records of a small table are of: record i is that of ``columns[i]``, the last the intercept's.
+
+    Record 0 is of no column, and those between the columns and the last are not in use.
+    """
+
+    columns: NDArray[Any]
+    n_features: int
+
+    def part(self, array: NDArray[Any], records: int) -> SparseArray | NDArray[Any]:
+        """The array of all columns, where ``array`` has so many records: as it would be stored if it were there."""
+        width = array.size // records
+        used = _filled(array, width)
+        columns = np.append(self.columns, np.full(records - self.columns.size, self.n_features))[used]
+        order = np.argsort(columns)
+        rows = self.n_features + 1
+        kind, most = _kind_and_most(rows, width * array.itemsize)
+        found = SparseArray(rows, columns[order].astype(kind), array.reshape(records, width)[used[order]])
+        return found if used.size <= most else found.whole()
+
+
+def _kind_and_most(rows: int, record: int) -> tuple[np.dtype[Any], int]:
+    """The type of places, and of how many records of so many bytes a sparse array is worth having."""
+    kind: np.dtype[Any] = np.dtype(np.uint32 if rows <= 1 << 32 else np.uint64)
+    return kind, (rows * record - _WORTH) // (record + kind.itemsize)
+
+
 def sparse_array(array: NDArray[Any], rows: int) -> SparseArray | None:
     """The array by its records that are not zero, if that is smaller; ``rows`` records, if their number divides it.
 
@@ -69,8 +96,7 @@ def sparse_array(array: NDArray[Any], rows: int) -> SparseArray | None:
         return None
     width = array.size // rows if array.size % rows == 0 else 1
     rows = array.size // width
-    kind = np.dtype(np.uint32 if rows <= 1 << 32 else np.uint64)
-    most = (array.nbytes - _WORTH) // (width * array.itemsize + kind.itemsize)
+    kind, most = _kind_and_most(rows, width * array.itemsize)
     found, count = [], 0
     for start in range(0, rows, _CHUNK):
         places = _filled(array[start * width : (start + _CHUNK) * width], width) + start

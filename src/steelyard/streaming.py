@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.compact import Compact, compact_for
 from steelyard.data.block import Block, inspected
 from steelyard.data.checks import DataError, OptionError, check_finite, check_labels, check_weights
 from steelyard.data.order import first_visits, group_equal_rows, shuffled_visits
@@ -272,6 +274,9 @@ class Run:
         Leave rows out that cannot be learned from.
     factors : callable, optional
         What weights are multiplied by, for each of the classes.
+    compact : bool
+        Let the learner have records of the columns that are met only, where that is worth it: for those who show it
+        and save it, and do nothing else with it.
     """
 
     def __init__(
@@ -287,6 +292,7 @@ class Run:
         seed: int | np.random.RandomState = 0,
         skip: bool = False,
         factors: Callable[[Goal], Array | None] = lambda goal: None,
+        compact: bool = False,
     ) -> None:
         if passes > 1 and not shuffle and not source.read_again:
             raise OptionError(f"{source.name} can be read only once, so there is one pass over it without shuffling")
@@ -313,6 +319,8 @@ class Run:
         """Set by others, for those who go through the steps."""
         self.on_step: Callable[[Step], None] = lambda step: None
         """Told of every step before anything else can happen."""
+        self._may_compact = compact
+        self._compact: Compact | None = None
         self._first: Iterator[Rows] | None = None
         self._all: Rows | None = None
         self._begin()
@@ -351,9 +359,22 @@ class Run:
         """The learner, with as many columns as there were."""
         if self.learner.state is None:
             raise ValueError(f"{self.source.name} has no rows that can be learned from")
-        if self.learner.n_features != self.columns:
+        if self._compact is not None:
+            self.learner.spread = self._compact.spread()
+        elif self.learner.n_features != self.columns:
             self.learner.resize(self.columns)
         return self.learner
+
+    @contextmanager
+    def whole_learner(self) -> Iterator[OnlineLearner]:
+        """The learner with all its columns, to be saved on the way."""
+        before = self.learner.spread
+        try:
+            if self._compact is not None:
+                self.learner.spread = self._compact.spread()
+            yield self.learner
+        finally:
+            self.learner.spread = before
 
     def notes(self) -> dict[str, Any]:
         """What a model file says beside the learner: what it predicts, and how rows are read for it."""
@@ -401,15 +422,22 @@ class Run:
     def _learn(
         self, ready: Ready, position: Position, order: NDArray[np.int64] | None = None, first: Array | None = None
     ) -> Step:
-        block, y, weight, before, kept = ready
+        whole, y, weight, before, kept = ready
         self.busy = True
         try:
-            block = self._widened(block)
+            if self._may_compact and self.learner.state is None:
+                self._compact = compact_for(self.learner, whole)
             with told_of(self.source, before, kept):
                 try:
+                    block = self._widened(whole if self._compact is None else self._compact.take(whole))
                     trace = self.learner.learn_block(block, y, weight, order, keep=False)
                 except MemoryError as error:
-                    raise MemoryError(f"{error}; {self._suspect(block, before)}") from None
+                    raise MemoryError(f"{error}; {self._suspect(whole, before)}") from None
+                except DataError as error:
+                    if self._compact is None or error.column is None:
+                        raise
+                    column = self._compact.column(error.column)
+                    raise DataError(error.part, error.row, column, error.value, error.reason, error.rows) from None
             step = Step(trace, y if order is None else y[order], position, first)
             self.position = position
             self.on_step(step)

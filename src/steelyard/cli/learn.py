@@ -154,6 +154,7 @@ def _new_run(options: argparse.Namespace, source: Source, loss: Loss | None) -> 
         shuffle=options.shuffle,
         seed=options.seed,
         skip=options.on_error == "skip",
+        compact=True,
     )
     job.tells_rows = bool(options.checkpoint)
     return job
@@ -271,7 +272,8 @@ class _Keeper:
             "report": self.report.state(),
             "finished": finished,
         }
-        checkpoint.save(self.options.checkpoint, self.job.learner, state)
+        with self.job.whole_learner() as learner:
+            checkpoint.save(self.options.checkpoint, learner, state)
         self._kept = position
 
     def interrupted(self) -> str:
