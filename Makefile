@@ -76,4 +76,4 @@ startup: $(VENV)/ready wheel
 	$(FRESH)/bin/python benchmarks/ways.py
 
 clean:
-	rm -rf $(VENV) $(OBJECTS) dist paper quality scores docs/_build docs/generated
+	rm -rf $(VENV) $(OBJECTS) dist paper quality scores shards docs/_build docs/generated
