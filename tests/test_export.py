@@ -732,6 +732,8 @@ def test_models_of_every_format_are_shown(name, capsys):
         {"names": ["a"]},
         {"names": {"a": "b"}},
         {"learned": 3},
+        {"classes": 1},
+        {"classes": {"a": 1}},
     ],
 )
 def test_notes_of_another_form_are_refused_by_name(tmp_path, capsys, notes):

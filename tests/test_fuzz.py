@@ -281,3 +281,24 @@ def test_the_compiled_parser_of_json_agrees_with_python(words, label):
             assert getattr(found, part) == getattr(expected, part), (text, part)
         assert found.names.items() <= expected.names.items(), text
     assert compiled > tries // 3
+
+
+@pytest.mark.parametrize("columns", [1, 40, 3000])
+def test_dense_objects_without_most_of_their_keys(columns):
+    """What a row leaves out takes no bytes of text, and a number in the row all the same."""
+    schema = {"label": "y", "columns": {f"a{i}": "number" for i in range(columns)}, "label_kind": "number"}
+    form, rng = JsonFormat(label="y", drop=["d"], schema=schema), np.random.default_rng(SEED)
+    room = form.new_room()
+    for rows in (1, 7, 500):
+        some = ["{}", '{"y":1}', f'{{"a{columns - 1}":12345678901234567.5,"y":0}}']
+        text = "".join(one_of(rng, some) + "\n" for _ in range(rows)).encode()
+        found, expected = form._compiled(text, room), form._interpreted(text, room)
+        assert found is not None
+        assert found.values.tobytes() == expected.values.tobytes()
+        assert found.indptr.tobytes() == expected.indptr.tobytes()
+        assert (found.y.tobytes(), found.missing) == (expected.y.tobytes(), expected.missing)
+    for text in (b'{"y":1,"d":"x\\', b'{"y":1,"d":' + b"7" * 5000 + b"}"):
+        assert form._compiled(text, room) is None
+    many = b'{"y":0}\n' * (1 + (1 << 27) // columns)
+    if len(many) < 1 << 19:  # so many that memory for them is not asked for: it is Python's business
+        assert form._compiled(many, room) is None

@@ -27,13 +27,13 @@ def compact_for(learner: OnlineLearner, block: Block) -> Compact | None:
     """Numbers for the columns of a learner that has learned nothing yet, if it is better off with a small table."""
     if not isinstance(learner, Mixture) or block.dense or block.n_features < FROM:
         return None
-    return Compact(4 * learner._record)
+    return Compact(learner._record)
 
 
 class Compact:
     """The numbers of columns, from 1 on, in the order in which they come.
 
-    What all records of so many bytes would take must be there all the same: whoever loads the model has them all.
+    What all records of so many numbers would take must be there all the same: whoever loads the model has them all.
     """
 
     def __init__(self, record: int) -> None:
@@ -61,7 +61,7 @@ class Compact:
         return self._last[1]
 
     def _grow(self, n_features: int) -> None:
-        lazy_zeros((n_features + 1) * self._record, np.uint8)  # or it is refused, in words
+        lazy_zeros((n_features + 1) * self._record, np.float32)  # or it is refused, in words
         numbers = lazy_zeros(n_features, np.uint32)
         numbers[self._columns[1 : self._size]] = np.arange(1, self._size, dtype=np.uint32)
         self._numbers, self._n_features = numbers, n_features

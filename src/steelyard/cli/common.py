@@ -88,8 +88,11 @@ def _is_model(path: str) -> bool:
 
 
 def one_line(text: str) -> str:
-    """A name as it is shown: ends of lines in it do not end the line."""
-    return text.replace("\r", "\\r").replace("\n", "\\n") if "\n" in text or "\r" in text else text
+    """A name as it is shown: with ends of lines, and what else commands a terminal, in letters."""
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def class_name(label: Any) -> str:

@@ -143,7 +143,7 @@ class ArrowSource(Source):
         return Rows(block, y, weight, before)
 
     def _cells(self, slot: int, column: Any) -> Cells:
-        name, kind = list(self.columns.kinds.items())[slot]
+        name, kind = self.columns.each[slot]
         if kind == TEXT:
             return self.columns.text_cells(slot, *_texts(column, name))
         return self.columns.number_cells(slot, *_numbers(column, name))

@@ -162,6 +162,7 @@ class Columns:
         if len(kinds) > MOST_COLUMNS:
             raise ValueError(f"there are {len(kinds)} columns, but at most {MOST_COLUMNS} are read")
         self.kinds, self.decided = kinds, True
+        self.each = list(kinds.items())
         if self._interactions or TEXT in kinds.values():
             self.bits = DEFAULT_BITS if self.bits is None else self.bits
         slots = dict(enumerate(kinds))
@@ -242,12 +243,12 @@ class Columns:
         if bad.size:
             first = float(values[bad[0]])
             same = bad[np.isnan(values[bad])] if first != first else bad[values[bad] == first]
-            raise CellError(int(bad[0]), list(self.kinds)[slot], not_finite(first), same)
+            raise CellError(int(bad[0]), self.each[slot][0], not_finite(first), same)
         return Cells(self.hashes[slot], values, there)
 
     def text_cells(self, slot: int, texts: Sequence[str], codes: NDArray[Any]) -> Cells:
         """A column of text: ``codes`` are places among ``texts``, -1 where there is none. An empty text is none."""
-        name = list(self.kinds)[slot]
+        name = self.each[slot][0]
         prefix = f"{name}="
         names = [prefix + text if text else "" for text in texts]
         try:
@@ -262,7 +263,7 @@ class Columns:
 
     def object_cells(self, slot: int, values: Sequence[Any]) -> Cells:
         """A column of Python's own objects: None where there is no cell."""
-        name, kind = list(self.kinds.items())[slot]
+        name, kind = self.each[slot]
         there = np.array([value is not None for value in values], np.bool_)
         if kind == NUMBER:
             numbers = _plain_numbers(values)

@@ -32,6 +32,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _NESTED = {dict, list}
+_MOST_VALUES = 1 << 27  # of dense rows in one stretch
 _decoder = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_once)
 
 
@@ -52,6 +53,11 @@ class _Room(Room):
     """With what a row has under each of the keys."""
 
     follows = np.empty(0, np.int64)
+
+    def fit_dense(self, size: int) -> None:
+        """Have room for so many values; where it would be too much, the parser stops and leaves the rest to Python."""
+        if self.values.size < size <= _MOST_VALUES:
+            self.values = np.empty(size)
 
     def fit_keys(self, keys: int, features: int) -> None:
         """Have room for so many keys, of which so many are features."""
@@ -126,6 +132,8 @@ class JsonFormat(Format):
             return None
         room.fit(len(content) + len(columns.kinds) + 1, self.known)
         room.fit_keys(len(keys.names), len(columns.kinds))
+        if self.dense:  # of a row's columns all may be missing
+            room.fit_dense((content.count(b"\n") + 1) * len(columns.kinds))
         text = np.frombuffer(content, np.uint8)
         while True:
             room.table[:] = 0

@@ -14,13 +14,24 @@ from steelyard.online import OnlineLearner
 def check_notes(learner: OnlineLearner, path: str) -> None:
     """Refuse notes that are of another form than those that are written: others follow what they say."""
     notes = learner.notes
-    for name, fits in (("names", _are_names), ("data", _is_schema), ("learned", _is_dict), ("estimator", _is_dict)):
+    forms = {
+        "names": _are_names,
+        "data": _is_schema,
+        "learned": _is_dict,
+        "estimator": _is_dict,
+        "classes": _are_labels,
+    }
+    for name, fits in forms.items():
         if notes.get(name) is not None and not fits(notes[name]):
             raise ValueError(f"{path}: what it notes as {name!r} is not of the form that a model file has")
 
 
 def _is_dict(value: Any) -> bool:
     return isinstance(value, dict)
+
+
+def _are_labels(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, (str, int, float)) for each in value)
 
 
 def _are_names(value: Any) -> bool:

@@ -368,8 +368,11 @@ def parse_json(
             kind, start, stop, at, escaped = _value(text, _blank(text, at + _1, end), end)
             role, slot = roles[key], slots[key]
             wrong = kind == OTHER
-            if role == CELL_DROPPED and escaped:
-                wrong = _unescape(text, start, stop, scratch) < 0
+            if not wrong and role == CELL_DROPPED:
+                if escaped:
+                    wrong = _unescape(text, start, stop, scratch) < 0
+                elif kind == WHOLE:
+                    wrong = stop - start > _MOST_DIGITS
             if wrong:
                 result = JSON_OTHER
                 break
@@ -419,7 +422,7 @@ def parse_json(
                 break
         if result == CSV_DONE:
             at = _blank(text, at + _1, end)
-            if at < end and text[at] != NEWLINE:
+            if (at < end and text[at] != NEWLINE) or (dense and (row + 1) * n_features > values.size):
                 result = JSON_OTHER
         if result != CSV_DONE:
             break
