@@ -279,3 +279,12 @@ def test_no_kernel_reads_or_writes_out_of_bounds(tmp_path):
     done = subprocess.run([sys.executable, "-c", BOUNDS], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "done\n"
+
+
+def test_no_parser_reads_or_writes_out_of_bounds():
+    """The fuzzed texts of all formats, a few of them, through Numba with its bounds checks."""
+    few = {"NUMBA_BOUNDSCHECK": "1", "STEELYARD_KERNELS": "numba", "STEELYARD_FUZZED": "400"}
+    tests = [str(Path(__file__).parent / name) for name in ("test_fuzz.py", "test_vw.py")]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests, "-k", "fuzz or dense_objects"]
+    done = subprocess.run(command, env={**os.environ, **few}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
