@@ -732,8 +732,6 @@ def test_models_of_every_format_are_shown(name, capsys):
         {"names": ["a"]},
         {"names": {"a": "b"}},
         {"learned": 3},
-        {"classes": 1},
-        {"classes": {"a": 1}},
     ],
 )
 def test_notes_of_another_form_are_refused_by_name(tmp_path, capsys, notes):
@@ -747,6 +745,16 @@ def test_notes_of_another_form_are_refused_by_name(tmp_path, capsys, notes):
         assert f"m: what it notes as '{next(iter(notes))}' is not of the form" in capsys.readouterr().err
     with pytest.raises(ValueError, match="what it notes as"):
         steelyard.load(tmp_path / "m")
+
+
+@pytest.mark.parametrize("classes", [1, True, {"a": 1}, [[1], [2]]])
+def test_classes_that_are_none_are_not_shown(tmp_path, capsys, classes):
+    learner = Mixture()
+    learner.learn([[1.0], [2.0]], [1.0, -1.0])
+    learner.notes = {"classes": classes, "task": "classification"}
+    learner.save(tmp_path / "m")
+    assert cli.main(["inspect", str(tmp_path / "m")]) == 1
+    assert "m: what it notes as its classes is not a list of 2 labels" in capsys.readouterr().err
 
 
 def test_what_needs_a_users_loss_takes_nothing_else(tmp_path):

@@ -14,16 +14,21 @@ from steelyard.online import OnlineLearner
 def check_notes(learner: OnlineLearner, path: str) -> None:
     """Refuse notes that are of another form than those that are written: others follow what they say."""
     notes = learner.notes
-    forms = {
-        "names": _are_names,
-        "data": _is_schema,
-        "learned": _is_dict,
-        "estimator": _is_dict,
-        "classes": _are_labels,
-    }
+    forms = {"names": _are_names, "data": _is_schema, "learned": _is_dict, "estimator": _is_dict}
     for name, fits in forms.items():
         if notes.get(name) is not None and not fits(notes[name]):
             raise ValueError(f"{path}: what it notes as {name!r} is not of the form that a model file has")
+    if notes.get("classes") is not None and not _are_labels(notes["classes"]):
+        raise _no_classes(learner, path)
+
+
+def _wanted(learner: OnlineLearner) -> int:
+    """How many classes there are."""
+    return 2 if learner.n_outputs == 1 else learner.n_outputs
+
+
+def _no_classes(learner: OnlineLearner, path: str) -> ValueError:
+    return ValueError(f"{path}: what it notes as its classes is not a list of {_wanted(learner)} labels")
 
 
 def _is_dict(value: Any) -> bool:
@@ -69,11 +74,10 @@ def classes_of(learner: OnlineLearner, path: str) -> NDArray[Any] | None:
     classes = learner.notes.get("classes")
     if classes is None:
         return None
-    wanted = 2 if learner.n_outputs == 1 else learner.n_outputs
-    if isinstance(classes, list) and len(classes) == wanted:
+    if isinstance(classes, list) and len(classes) == _wanted(learner):
         if all(isinstance(each, str) for each in classes):
             return np.array(classes)
         if all(isinstance(each, (int, float)) and abs(each) < 1e300 for each in classes):
             exact = all(float(each) == each for each in classes)  # whole numbers may have more digits than a float
             return np.array([float(each) for each in classes] if exact else classes)
-    raise ValueError(f"{path}: what it notes as its classes is not a list of {wanted} labels")
+    raise _no_classes(learner, path)
