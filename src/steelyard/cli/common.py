@@ -99,6 +99,6 @@ def class_name(label: Any) -> str:
     """The label of a class as it is printed: text as it is, numbers with all their digits."""
     if isinstance(label, str):
         return one_line(label)
-    if isinstance(label, float) and label == int(label) and abs(label) < 1e16:
+    if isinstance(label, float) and abs(label) < 1e16 and label == int(label):
         label = int(label)
     return str(label)
