@@ -455,6 +455,18 @@ def test_a_table_of_the_columns_that_are_met_gives_the_same_model(tmp_path, monk
     assert found[0] == found[1]
 
 
+def test_few_columns_in_a_large_table_are_many(tmp_path, monkeypatch):
+    """With few columns others learn with a matrix of all pairs: few are those that there can be, not those met."""
+    path, found = tmp_path / "rows.vw", []
+    path.write_text("".join(f"{1 if i % 3 else -1} |a x:{i % 5} y z:{i % 7}\n" for i in range(300)))
+    for start in (0, 1 << 30):
+        monkeypatch.setattr("steelyard.compact.FROM", start)
+        shell("learn", path, "--no-shuffle", "--bits", "12", "--model", tmp_path / "m")
+        found.append((tmp_path / "m").read_bytes())
+    assert found[0] == found[1]
+    shell("predict", tmp_path / "m", path)
+
+
 def test_mistakes_are_told_of_the_columns_that_are_meant(tmp_path, monkeypatch, capsys):
     path = tmp_path / "rows.vw"
     path.write_text("1 |a x:1 y:2\n-1 |a z:3\n1 |a x:1 u:1e200\n")

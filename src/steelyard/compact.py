@@ -21,6 +21,7 @@ from steelyard.sparsearrays import Spread
 FROM = 1 << 22
 """Columns from which a mixture's table is a small one: that of all would take 256 MB or more."""
 _FIRST = 1 << 16
+"""Columns of the first table; more than those up to which a mixture has experts with a matrix of all pairs."""
 
 
 def compact_for(learner: OnlineLearner, block: Block) -> Compact | None:
@@ -45,7 +46,7 @@ class Compact:
         self._last: tuple[Block, Block] | None = None
 
     def take(self, block: Block) -> Block:
-        """The block with numbers for its columns; with as many columns as there are numbers."""
+        """The block with numbers for its columns; with as many columns as there are numbers, or as at first."""
         if self._last is not None and self._last[0] is block:  # one that is learned in pieces
             return self._last[1]
         if block.n_features > self._n_features:
@@ -57,7 +58,7 @@ class Compact:
             columns = np.sort(indices[new]).astype(np.uint32)
             self._add(columns[np.append(True, columns[1:] != columns[:-1])])
             numbers[new] = self._numbers[indices[new]]
-        self._last = block, replace(block, indices=numbers, n_features=self._size)
+        self._last = block, replace(block, indices=numbers, n_features=max(self._size, _FIRST))
         return self._last[1]
 
     def _grow(self, n_features: int) -> None:
