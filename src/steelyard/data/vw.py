@@ -48,6 +48,7 @@ class _Room:
         self.pairs = -1
         self.odd = np.empty((1024, layout.ODD_SIZE), np.int64)
         self.names, self.lately = np.empty((_NAMES, 5), np.int64), np.empty(1 << 16, np.uint32)
+        self.work = np.empty(layout.NAMES_SIZE, np.uint64)
         self.settler = Settler()
         self.meetings: dict[bytes, Meetings] = {}
         self._memory = Recycled()
@@ -62,8 +63,8 @@ class _Room:
         )
         if pairs > self.pairs:
             self.pairs = pairs = pairs + pairs // 8
-            self.hashes, self.values = np.empty(pairs, np.uint32), np.empty(pairs)
-            self.slots = np.empty(pairs, np.uint16)
+            self.hashes, self.values = np.empty(pairs + 16, np.uint32), np.empty(pairs)
+            self.slots = np.empty(pairs + 16, np.uint16)
 
     def leave(self) -> None:
         """The rows are made: their memory is theirs."""
@@ -149,8 +150,8 @@ class VwFormat(Format):
         known = self.known
         while True:
             rows = (state, room.y, room.weight, room.lines, room.starts, room.hashes, room.values, room.slots)
-            options = (self.bits, self._hash_all, self._ignore_base)
-            parser(text, self._letters, known, *rows, seen, room.odd, room.names, room.lately, *options)
+            names = (room.odd, room.names, room.lately, room.work)
+            parser(text, self._letters, known, *rows, seen, *names, self.bits, self._hash_all, self._ignore_base)
             odd = int(state[layout.PARSE_ODD])
             if odd <= len(room.odd):
                 break

@@ -185,6 +185,17 @@ def trailing_zeros(typingctx: Any, number: Any) -> Any:
 
 
 @intrinsic
+def ones(typingctx: Any, number: Any) -> Any:
+    """How many bits of a number are set."""
+    signature = types.uint64(types.uint64)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return builder.ctpop(args[0])
+
+    return signature, codegen
+
+
+@intrinsic
 def bits_of(typingctx: Any, number: Any) -> Any:
     """The 64 bits of a number in double precision."""
     signature = types.uint64(f8)

@@ -226,6 +226,14 @@ CELL_DROPPED, CELL_NUMBER, CELL_TEXT, CELL_LABEL, CELL_LABEL_TEXT, CELL_WEIGHT =
 ) = range(12)
 CSV_DONE, CSV_TOO_FEW, CSV_TOO_MANY, CSV_OPEN_QUOTE, CSV_AFTER_QUOTE, CSV_MANY_LABELS, CSV_NO_WEIGHT = range(7)
 JSON_OTHER = 7  # there is something in it that is left to Python
+BATCH = 64
+"""Names that are hashed together: stores and loads of so many do not meet, as those of sixteen would."""
+STOPS_OF = 4096
+"""Bytes of which it is found at once where names may end."""
+NAMES_STOPS = 4 * BATCH
+"""Where these places begin in the words that a parser of names works in, and how many words there are in all: see
+``kernels.short_names``."""
+NAMES_SIZE = NAMES_STOPS + STOPS_OF + 8
 CSV_TABLE = 4096  # places for labels that are text, of which half are used
 
 # ``odd``: kind (CELL_…), column, index, start, end of a token for Python: a number, or the text of a new feature.

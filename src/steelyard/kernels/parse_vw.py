@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from steelyard.kernels.compile import inline_jit, jit
-from steelyard.kernels.hashing import murmur, murmur_eight, murmur_end, murmur_tail
+from steelyard.kernels.hashing import murmur
 from steelyard.kernels.intrinsics import load_eight, trailing_zeros
 from steelyard.kernels.layout import (
     BAD_BASE,
@@ -18,6 +18,7 @@ from steelyard.kernels.layout import (
     BAD_SCALE,
     BAD_VALUE,
     BAD_WEIGHT,
+    BATCH,
     DONE,
     HAS_BASE,
     LONE_RETURN,
@@ -50,9 +51,11 @@ from steelyard.kernels.parse import (
     note_odd,
     number,
 )
+from steelyard.kernels.short_names import HASHED, PLACES, SHAPES, STOPS, copy_name, find_stops, hash_batch, shape_of
 
 BAR, QUOTE = 124, 39
-_0, _1, _2, _3, _7, _8, _9, _16, _64 = (np.uint64(i) for i in (0, 1, 2, 3, 7, 8, 9, 16, 64))
+_0, _1, _2, _3, _8, _9, _15, _16, _32 = (np.uint64(i) for i in (0, 1, 2, 3, 8, 9, 15, 16, 32))
+_BATCH = np.uint64(BATCH)
 _BYTE, _TWO_BYTES, _DIGIT, _MINUS, _BLANK_BAR = (np.uint64(i) for i in (0xFF, 0xFFFF, 48, 45, 0x7C20))
 _LOW = np.uint64(0xFFFFFFFF)
 _ONES, _TOPS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
@@ -78,33 +81,6 @@ def _marks(word):
 def _ends_short(byte):
     """Whether a byte ends a name that has no value."""
     return byte == SPACE or byte == NEWLINE or byte == BAR
-
-
-@inline_jit
-def _short_name(text, at, end, seed, hash_all):
-    """(how long it is, its hash) of a name of 1 to 15 bytes, no number and without a value, which are most; else 0.
-
-    Two words of eight bytes are all that is looked at.
-    """
-    if not _LITTLE_ENDIAN or at + _16 > end:
-        return _0, _0
-    word = load_eight(text, at)
-    if not hash_all and (word & _BYTE) - _DIGIT <= _9:
-        return _0, _0
-    bits = trailing_zeros(_marks(word)) & ~_7
-    if bits == _0:  # the next namespace
-        return _0, _0
-    if bits < _64:
-        h, length = murmur_tail(seed, word, bits), bits >> _3
-        stop = (word >> bits) & _BYTE
-    else:
-        other = load_eight(text, at + _8)
-        bits = trailing_zeros(_marks(other)) & ~_7
-        if bits == _64:
-            return _0, _0
-        h, length = murmur_tail(murmur_eight(seed, word), other, bits), _8 + (bits >> _3)
-        stop = (other >> bits) & _BYTE
-    return (length if _ends_short(stop) else _0), murmur_end(h, length)
 
 
 @inline_jit
@@ -163,6 +139,14 @@ def _name_hash(text, at, end, seed, hash_all):
         if text[at] <= SPACE or text[end - _1] <= SPACE:
             return _trimmed_hash(text, at, end, seed)
     return murmur(text, at, end, seed)
+
+
+@jit
+def _is_name(text, at, end, hash_all):
+    """Whether a name is hashed as it stands: no number, and no control characters around it."""
+    if text[at] <= SPACE or text[end - _1] <= SPACE:
+        return False
+    return hash_all or text[at] - np.uint8(48) > 9
 
 
 @jit
@@ -236,15 +220,29 @@ def _words(text, at, end, row, y, weight, odd, odd_tokens):
 
 
 @jit
-def _note_name(names, found, lately, index, space, space_end, name, name_end):
-    """Note where the name of an index stands, unless it was noted lately; returns how many are noted."""
-    place = index & _LATELY
-    if lately[place] == np.uint32(index + _1) or found >= names.shape[0]:
-        return found
-    lately[place] = np.uint32(index + _1)
-    names[found, 0], names[found, 1], names[found, 2] = index, space, space_end
-    names[found, 3], names[found, 4] = name, name_end
-    return found + 1
+def _next_stops(text, at, end, work, mark, marks):
+    """Go on to the first of the stops that is not before ``at``; where few are left, more are found."""
+    while mark < marks and work[mark] < at:
+        mark += _1
+    if mark + _2 >= marks and _LITTLE_ENDIAN:
+        return STOPS, find_stops(text, at, end, work)
+    return mark, marks
+
+
+@jit
+def _note_names(names, found, lately, known, mask, hashes, first, count, text, work):
+    """Note where the names of a batch stand whose indices are not known; returns how many are noted."""
+    end = np.uint64(text.size)
+    for i in range(count):
+        index = np.uint64(hashes[first + i]) & mask
+        slot = index & _LATELY
+        if known[index] == 0 and lately[slot] != np.uint32(index + _1) and found < names.shape[0]:
+            lately[slot] = np.uint32(index + _1)
+            name, space = work[PLACES + i] & _LOW, work[PLACES + i] >> _32
+            names[found, 0], names[found, 1], names[found, 2] = index, space, _token_end(text, space, end)
+            names[found, 3], names[found, 4] = name, _token_end(text, name, end)
+            found += 1
+    return found
 
 
 def parse_vw(
@@ -263,6 +261,7 @@ def parse_vw(
     odd,
     names,
     lately,
+    work,
     bits,
     hash_all,
     with_base,
@@ -272,16 +271,22 @@ def parse_vw(
     ``letters`` has the hashes of all names of one byte, as namespaces have them. ``seen`` receives which first bytes of
     namespaces there are; ``names``, where ``known`` is not empty, (index, start and end of the namespace, start and end
     of the name) of features whose index is not known, as many as there is room for; ``lately`` is room for 2^16.
+    ``work`` is for names that wait to be hashed (:mod:`steelyard.kernels.short_names`). ``hashes`` and ``slots`` have room
+    for 16 more than there can be.
 
     ``state`` and ``odd`` are as in :func:`steelyard.kernels.parse.parse`. An odd scale is noted for every feature that
     it belongs to, and once more for none, -1; those features have a value without it. Where ``with_base``, an initial
     prediction may stand in a line, and is passed over.
     """
-    at, row, count, odd_tokens, line, found, weighted = _0, 0, 0, 0, 0, 0, 0
+    at, row, count, odd_tokens, line, found, weighted = _0, 0, _0, 0, 0, 0, 0
     end, mask = np.uint64(text.size), (_1 << np.uint64(bits)) - _1
     result, stopped = DONE, _0
     starts[0] = 0
-    if known.size > 0:
+    numbers = np.uint8(0 if hash_all else 10)  # digits with which a name is not a plain one
+    done, full = _0, _BATCH  # of the features: the names of those from ``done`` on wait to be hashed, up to ``full``
+    mark, marks = STOPS, STOPS  # where in ``work`` the next stop is, and where they end
+    noting = known.size > 0
+    if noting:
         lately[:] = 0
     while at < end:
         y[row], weight[row], lines[row] = np.nan, 1.0, np.int32(line)
@@ -295,14 +300,14 @@ def parse_vw(
                 at = first + _1 if first >= end or text[first] == NEWLINE else first + _1 + _1
                 line += 1
                 continue
-            result, at, words, odd_tokens = _words(text, first, end, row, y, weight, odd, odd_tokens)
+            result, at, given, odd_tokens = _words(text, first, end, row, y, weight, odd, odd_tokens)
             stopped = at
             if result != DONE:
                 break
-            if words == 3 and not with_base:
+            if given == 3 and not with_base:
                 result, stopped = HAS_BASE, first
                 break
-            weighted += words > 1
+            weighted += given > 1
         while at < end and text[at] == BAR:  # a namespace
             at += _1
             space = at
@@ -319,7 +324,8 @@ def parse_vw(
                     result, stopped = NO_NAMESPACE, at
                     break
             seen[slot] = 1
-            space_end, scale, scale_start, scale_end = at, 1.0, _0, _0
+            shape, place = shape_of(slot, seed), space << _32
+            scale, scale_start, scale_end = 1.0, _0, _0
             if at < end and text[at] == COLON:
                 stopped = at + _1
                 at = _token_end(text, stopped, end)
@@ -333,28 +339,55 @@ def parse_vw(
                     odd_tokens += 1
             anonymous = _0
             while True:  # a feature
-                if at < end and text[at] == SPACE and scale_end == _0:
-                    length, h = _short_name(text, at + _1, end, seed, hash_all)
-                    if length > _0:
-                        name = at + _1
-                        at = name + length
-                        hashes[count], values[count], slots[count] = np.uint32(h), scale, np.uint16(slot)
-                        count += 1
-                        if known.size > 0 and known[h & mask] == 0:
-                            found = _note_name(names, found, lately, h & mask, space, space_end, name, at)
-                        continue
+                if count == full:
+                    hash_batch(work, full - done, hashes, slots, done)
+                    if noting:
+                        found = _note_names(names, found, lately, known, mask, hashes, done, full - done, text, work)
+                    done, full = count, count + _BATCH
+                if mark + _2 >= marks or work[mark] != at:
+                    mark, marks = _next_stops(text, at, end, work, mark, marks)
+                quick = mark + _2 < marks and scale_end == _0 and text[at] == SPACE
+                while quick and mark + _2 < marks and count < full:  # names without values, and namespaces of a letter
+                    name, name_end = at + _1, work[mark + _1]
+                    length = name_end - name
+                    if length - _1 < _15:
+                        quick = text[name_end] == SPACE
+                        if not quick and not _ends_short(text[name_end]) or text[name] - np.uint8(48) < numbers:
+                            break
+                        at = name_end
+                        mark += _1
+                        batch = count - done
+                        copy_name(text, name, length, work, _2 * batch)
+                        work[SHAPES + batch], work[PLACES + batch] = length | shape, name | place
+                        values[count] = scale
+                        count += _1
+                    else:
+                        if length != _0 or text[name] != BAR or work[mark + _2] != name + _2 or text[name + _2] != SPACE:
+                            break
+                        letter = text[name + _1]
+                        shape, place = shape_of(letter, letters[letter]), (name + _1) << _32
+                        scale, anonymous = 1.0, _0
+                        seen[letter] = 1
+                        at = name + _2
+                        mark += _2
                 while at < end and (text[at] == SPACE or text[at] == TAB):
                     at += _1
                 if at >= end or text[at] == NEWLINE or text[at] == BAR or text[at] == RETURN:
                     break
+                if count == full:
+                    continue
                 name = at
                 at = _token_end(text, at, end)
-                name_end = at
-                if at > name:
-                    h = _name_hash(text, name, at, seed, hash_all)
-                else:
-                    h = (seed + anonymous) & _LOW
+                length, batch = at - name, count - done
+                if length == _0:
+                    h = ((shape >> _32) + anonymous) & _LOW
                     anonymous += _1
+                elif length < _16 and at + _16 <= end and _LITTLE_ENDIAN and _is_name(text, name, at, hash_all):
+                    h = _0
+                    copy_name(text, name, length, work, _2 * batch)
+                else:
+                    h = _name_hash(text, name, at, shape >> _32, hash_all)
+                    length = HASHED
                 value = scale
                 if at < end and text[at] == COLON:
                     stopped = at + _1
@@ -366,15 +399,16 @@ def parse_vw(
                     value *= scale
                     if how == 0:
                         value = scale
-                        note_odd(odd, odd_tokens, ODD_VALUE, count, stopped, at)
+                        note_odd(odd, odd_tokens, ODD_VALUE, np.int64(count), stopped, at)
                         odd_tokens += 1
                 if scale_end > _0:
-                    note_odd(odd, odd_tokens, ODD_SCALE, count, scale_start, scale_end)
+                    note_odd(odd, odd_tokens, ODD_SCALE, np.int64(count), scale_start, scale_end)
                     odd_tokens += 1
-                hashes[count], values[count], slots[count] = np.uint32(h), value, np.uint16(slot)
-                count += 1
-                if known.size > 0 and known[h & mask] == 0:
-                    found = _note_name(names, found, lately, h & mask, space, space_end, name, name_end)
+                if length == _0 or length == HASHED:
+                    work[_2 * batch], length = h, HASHED
+                work[SHAPES + batch], work[PLACES + batch] = length | shape, name | place
+                values[count] = value
+                count += _1
             if result != DONE:
                 break
         if result != DONE:
@@ -386,6 +420,9 @@ def parse_vw(
         row += 1
         line += 1
         starts[row] = count
+    hash_batch(work, count - done, hashes, slots, done)
+    if noting:
+        found = _note_names(names, found, lately, known, mask, hashes, done, count - done, text, work)
     state[PARSE_RESULT], state[PARSE_STOPPED] = result, stopped
     state[PARSE_ROWS], state[PARSE_PAIRS], state[PARSE_LINES] = row, count, line
     state[PARSE_ODD], state[PARSE_NAMES], state[PARSE_WEIGHTED] = odd_tokens, found, weighted
