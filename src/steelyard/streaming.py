@@ -125,7 +125,10 @@ def encode_labels(y: Array, goal: Goal, label_names: Sequence[str] | None, *, le
     """Labels as a learner wants them: -1 and +1 for two classes, numbers of classes for more, real ones as they are."""
     if goal.classes is None:
         return check_labels(y, goal.loss, y.size)
-    if label_names is None:
+    if label_names is None and goal.classes.size == 2:  # a search would take longer than parsing does
+        codes = y == goal.classes[1]
+        right = codes | (y == goal.classes[0])
+    elif label_names is None:
         codes = np.minimum(np.searchsorted(goal.classes, y), goal.classes.size - 1)
         right = goal.classes[codes] == y
     else:

@@ -1,5 +1,6 @@
 """The command line, a file a command. Each imports what it needs, so that ``--help`` answers at once."""
 
+import gc
 import os
 import sys
 import warnings
@@ -14,6 +15,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``steelyard`` with the given arguments and return its exit status."""
     if arguments is None:
+        gc.set_threshold(100_000)  # imports make many objects and no garbage: looking for it takes longer than a small file
         warnings.showwarning = _show_warning
         for stream in (sys.stdout, sys.stderr):
             with suppress(AttributeError):  # a character that a terminal does not know must not end a command

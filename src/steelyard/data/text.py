@@ -11,9 +11,10 @@ import queue
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +28,8 @@ from steelyard.data.stretch import Format, Mistake, Part
 
 STRETCH = 1 << 20  # bytes that one thread parses at a time: few enough for its cache
 _SMALL = 1 << 13  # bytes that are parsed at a time where lines are left out
-_LONG = 0.05  # seconds, after which what was parsed is not kept waiting for more
+_AHEAD = 4  # stretches that wait, parsed or being parsed
+_MOST_THREADS = 8  # that parse: nobody takes rows as fast as more could
 
 
 class Mark(NamedTuple):
@@ -42,13 +44,21 @@ class Mark(NamedTuple):
         return Mark(self.row + part.y.size, self.line + part.line_count, self.byte + part.size)
 
 
-class _Stretch(NamedTuple):
-    """Some lines of a file."""
+@dataclass
+class _Stretch:
+    """Some lines of a file, which are being parsed."""
 
     file: str
     content: bytes
+    header: int
+    """How many bytes of it are no rows."""
     first: bool
     """Whether the file begins here."""
+    part: Future[Part]
+
+    def rows(self) -> bytes:
+        """Its lines, without what is no row."""
+        return self.content[self.header :] if self.header else self.content
 
 
 class _Lines(NamedTuple):
@@ -68,10 +78,10 @@ def read_parts(
 
     ``start`` is where to begin in a single file.
     """
-    most = os.cpu_count() or 1
-    rooms = [form.new_room() for _ in range(most + 1)]  # the last for who skips what cannot be read
+    ahead: deque[_Stretch] = deque()
+    threads = max(1, min((os.cpu_count() or 1) - 1, _MOST_THREADS))
+    rooms = [form.new_room() for _ in range(threads + 1)]  # the last for who skips what cannot be read
     at = Mark() if start is None else start
-    waiting: deque[tuple[_Stretch, int, Future[Part]]] = deque()
     file, lines = "", 0
 
     def parse(content: bytes) -> Part:
@@ -81,19 +91,32 @@ def read_parts(
         finally:
             rooms.append(room)
 
-    def finish(stretch: _Stretch, header: int, future: Future[Part]) -> Iterator[Part]:
+    def help_out() -> bool:
+        """Parse what no thread has begun with, rather than wait for what one is at."""
+        for stretch in [ahead[i] for i in range(len(ahead))]:  # another thread may append to it
+            if stretch.part.cancel():
+                stretch.part = Future()
+                _set(stretch.part, parse, stretch.rows())
+                return True
+        return False
+
+    def finish(stretch: _Stretch) -> Iterator[Part]:
         nonlocal file, lines
+        header = stretch.header
         if stretch.first:
             file, lines = stretch.file, at.line
         lines += stretch.content.count(b"\n", 0, header)
+        while not stretch.part.done() and help_out():
+            pass
+        ahead.popleft()
         pieces: Iterator[Part]
         if skipped is None:
             try:
-                pieces = iter([future.result()])  # in order, so the first mistake is the one raised
+                pieces = iter([stretch.part.result()])  # in order, so the first mistake is the one raised
             except Mistake as mistake:
                 raise error_of(_first(mistake, parse), form, file, lines) from None
         else:
-            pieces = _good_pieces(future, stretch.content[header:], parse, form, file, lines, skipped)
+            pieces = _good_pieces(stretch.part, stretch.rows(), parse, form, file, lines, skipped)
         for part in pieces:
             part.file, part.first_line = file, lines
             part.size += header
@@ -101,26 +124,15 @@ def read_parts(
             lines += part.line_count
             yield part
 
-    with _reading_ahead(paths, size, at.byte, form) as stretches, ThreadPoolExecutor(most) as pool:
+    def submit(file: str, content: bytes, header: int, first: bool) -> _Stretch:
+        stretch = _Stretch(file, content, header, first, Future())
+        stretch.part = pool.submit(parse, stretch.rows())
+        ahead.append(stretch)
+        return stretch
+
+    with ThreadPoolExecutor(threads) as pool, _parsing_ahead(paths, size, at.byte, form, submit) as stretches:
         for stretch in stretches:
-            if stretch is None:  # nothing comes just now: what is there is not kept waiting
-                while waiting:
-                    yield from finish(*waiting.popleft())
-                continue
-            header = 0
-            if stretch.first:
-                while waiting:  # they are parsed as the file before them says
-                    yield from finish(*waiting.popleft())
-                try:
-                    header = form.start(stretch.content)
-                except Mistake as mistake:
-                    raise error_of(mistake, form, stretch.file, 0) from None
-            content = stretch.content[header:] if header else stretch.content
-            waiting.append((stretch, header, pool.submit(parse, content)))
-            while waiting and (len(waiting) > most or waiting[0][2].done()):
-                yield from finish(*waiting.popleft())
-        while waiting:
-            yield from finish(*waiting.popleft())
+            yield from finish(stretch)
 
 
 def _first(mistake: Mistake, parse: Any) -> Mistake:
@@ -186,17 +198,22 @@ def _small_pieces(content: bytes, form: Format) -> Iterator[bytes]:
 def _set(future: Future[Part], parse: Any, content: bytes) -> None:
     try:
         future.set_result(parse(content))
-    except Mistake as mistake:
-        future.set_exception(mistake)
+    except Exception as error:  # it is raised when the rows before are taken
+        future.set_exception(error)
 
 
 @contextmanager
-def _reading_ahead(paths: Sequence[str], size: int, start: int, form: Format) -> Iterator[Iterator[_Stretch | None]]:
-    """The stretches of files, read by a thread: decompressing and waiting for a pipe go on beside everything else.
-
-    There is a None where the next one takes long.
+def _parsing_ahead(
+    paths: Sequence[str],
+    size: int,
+    start: int,
+    form: Format,
+    submit: Callable[[str, bytes, int, bool], _Stretch],
+) -> Iterator[Iterator[_Stretch]]:
+    """The stretches of files, in order. A thread reads them and has them parsed, some ahead of who takes them:
+    decompressing, waiting for a pipe and parsing go on beside everything else.
     """
-    ahead: queue.Queue[Any] = queue.Queue(2)
+    ahead: queue.Queue[Any] = queue.Queue(_AHEAD)
     stop = threading.Event()
 
     def read() -> None:
@@ -204,26 +221,28 @@ def _reading_ahead(paths: Sequence[str], size: int, start: int, form: Format) ->
             for path in paths:
                 first = True
                 for content in read_blocks(path, size, start, form.cut, form.first_decides):
+                    header = 0
+                    if first:
+                        ahead.join()  # rows before it are parsed, and told of, as the file before says
                     if stop.is_set():
                         return
-                    ahead.put(_Stretch(shown_name(path), content, first))
+                    if first:
+                        try:
+                            header = form.start(content)
+                        except Mistake as mistake:
+                            raise error_of(mistake, form, shown_name(path), 0) from None
+                    ahead.put(submit(shown_name(path), content, header, first))
                     first = False
             ahead.put(None)
         except BaseException as error:
             ahead.put(error)
 
-    def come() -> Iterator[_Stretch | None]:
-        while True:
-            try:
-                found = ahead.get(timeout=_LONG)
-            except queue.Empty:
-                yield None
-                found = ahead.get()
-            if found is None:
-                return
+    def come() -> Iterator[_Stretch]:
+        while (found := ahead.get()) is not None:
             if isinstance(found, BaseException):
                 raise found
             yield found
+            ahead.task_done()
 
     thread = threading.Thread(target=read, daemon=True)  # it may wait for a pipe that nobody writes to any more
     thread.start()
@@ -234,6 +253,9 @@ def _reading_ahead(paths: Sequence[str], size: int, start: int, form: Format) ->
         with suppress(queue.Empty):
             while True:
                 ahead.get_nowait()
+        with ahead.all_tasks_done:  # whoever waits for them waits no longer
+            ahead.unfinished_tasks = 0
+            ahead.all_tasks_done.notify_all()
 
 
 class TextSource(Source):

@@ -177,7 +177,7 @@ class VwFormat(Format):
             line_count=int(state[layout.PARSE_LINES]),
             size=len(content),
             weight=room.weight[: count if state[layout.PARSE_WEIGHTED] else 0],
-            names=_named(content, room.names[:found]),
+            names=_named(content, room.names[:found]) if self.known.size else {},  # there may be enough by now
         )
         room.leave()
         return part
@@ -217,8 +217,12 @@ def _float(content: bytes, start: int, end: int, kind: int) -> float:
 
 def _named(content: bytes, places: NDArray[np.int64]) -> dict[int, str]:
     """Indices and names, ``namespace^feature`` as Vowpal Wabbit's audit writes them; the first name of each."""
+    if not len(places):
+        return {}
+    ordered = places[:, 0].argsort(kind="stable")
+    new = np.append(True, np.diff(places[ordered, 0]) != 0)
     found: dict[int, str] = {}
-    for index, space, space_end, name, name_end in places.tolist():
+    for index, space, space_end, name, name_end in places[np.sort(ordered[new])].tolist():
         prefix = content[space:space_end] + b"^" if space_end > space else b""
-        found.setdefault(index, (prefix + content[name:name_end]).decode("utf-8", "replace"))
+        found[index] = (prefix + content[name:name_end]).decode("utf-8", "replace")
     return found

@@ -112,37 +112,75 @@ def sixteen_rise(typingctx: Any, indices: Any, at: Any) -> Any:
 
 
 @intrinsic
-def order_sixteen(typingctx: Any, hashes: Any, at: Any, count: Any, mask: Any, keys: Any) -> Any:
-    """Where each of ``hashes[at : at + count]`` belongs by the bits of ``mask``, at most 27, equal ones as they stand.
+def sort_sixteen(typingctx: Any, numbers: Any, at: Any, count: Any, mask: Any, out: Any, where: Any, keys: Any) -> Any:
+    """Sort ``numbers[at : at + count]`` by the bits of ``mask``, at most 27; returns whether all of them differ there.
 
-    ``keys[i]`` becomes these bits of one with i in four bits below them, ``keys[16 + i]`` how many keys are smaller.
-    All of ``hashes[at : at + 16]`` is read.
+    ``out[where : where + count]`` becomes these bits, ascending, and ``keys`` where each of them stood. All of
+    ``numbers[at : at + 16]`` is read, ``out[where : where + 16]`` and ``keys[:16]`` are written.
     """
-    signature = types.void(hashes, types.uint64, types.uint32, types.uint32, keys)
+    signature = types.boolean(numbers, types.uint64, types.uint32, types.uint32, out, types.uint64, keys)
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        word, wide = ir.IntType(32), ir.IntType(64)
+        word = ir.IntType(32)
         vector = ir.VectorType(word, 16)
+        nothing = ir.Constant(vector, ir.Undefined)
+
+        def constant(values: Any) -> Any:
+            return ir.Constant(vector, list(values))
 
         def spread(number: Any) -> Any:
-            one = builder.insert_element(ir.Constant(vector, ir.Undefined), number, ir.Constant(word, 0))
-            return builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), ir.Constant(vector, [0] * 16))
+            one = builder.insert_element(nothing, number, ir.Constant(word, 0))
+            return builder.shuffle_vector(one, nothing, constant([0] * 16))
 
-        start = builder.gep(context.make_array(sig.args[0])(context, builder, args[0]).data, [args[1]])
-        found = builder.load(builder.bitcast(start, vector.as_pointer()), align=4)
-        places = ir.Constant(vector, list(range(16)))
-        each = builder.shl(builder.and_(found, spread(args[3])), ir.Constant(vector, [4] * 16))
+        def place(kind: Any, array: Any, index: Any) -> Any:
+            data = context.make_array(kind)(context, builder, array).data
+            return builder.bitcast(builder.gep(data, [index]), vector.as_pointer())
+
+        found = builder.load(place(sig.args[0], args[0], args[1]), align=4)
+        places = constant(range(16))
+        keys = builder.shl(builder.and_(found, spread(args[3])), constant([4] * 16))
         there = builder.icmp_signed("<", places, spread(args[2]))
-        each = builder.select(there, builder.or_(each, places), ir.Constant(vector, [2**31 - 1] * 16))
-        ranks = ir.Constant(vector, [0] * 16)
-        for i in range(16):
-            one = builder.shuffle_vector(each, ir.Constant(vector, ir.Undefined), ir.Constant(vector, [i] * 16))
-            ranks = builder.sub(ranks, builder.sext(builder.icmp_signed("<", one, each), vector))
-        data = context.make_array(sig.args[4])(context, builder, args[4]).data
-        for first, numbers in ((0, each), (16, ranks)):
-            place = builder.bitcast(builder.gep(data, [ir.Constant(wide, first)]), vector.as_pointer())
-            builder.store(numbers, place, align=4)
-        return context.get_dummy_value()
+        keys = builder.select(there, builder.or_(keys, places), constant([2**31 - 1] * 16))
+        size = 2
+        while size <= 16:  # Batcher's bitonic network: ten steps, of which none waits for a comparison's outcome
+            step = size // 2
+            while step:
+                other = builder.shuffle_vector(keys, nothing, constant(i ^ step for i in range(16)))
+                less = builder.icmp_signed("<", keys, other)
+                low, high = builder.select(less, keys, other), builder.select(less, other, keys)
+                first = [bool(i & step) == bool(i & size) for i in range(16)]  # whether the lower one goes here
+                lanes = [i if low_here else 16 + i for i, low_here in enumerate(first)]
+                keys = builder.shuffle_vector(low, high, constant(lanes))
+                step //= 2
+            size *= 2
+        sorted_ = builder.lshr(keys, constant([4] * 16))
+        builder.store(sorted_, place(sig.args[4], args[4], args[5]), align=4)
+        builder.store(builder.and_(keys, constant([15] * 16)), place(sig.args[6], args[6], ir.Constant(ir.IntType(64), 0)), align=4)
+        before = builder.shuffle_vector(sorted_, nothing, constant([0, *range(15)]))
+        later = builder.and_(there, ir.Constant(ir.VectorType(ir.IntType(1), 16), [0] + [1] * 15))
+        same = builder.and_(builder.icmp_unsigned("==", sorted_, before), later)
+        bits = builder.bitcast(same, ir.IntType(16))
+        return builder.icmp_unsigned("==", bits, ir.Constant(ir.IntType(16), 0))
+
+    return signature, codegen
+
+
+@intrinsic
+def sixteen_are(typingctx: Any, numbers: Any, at: Any, count: Any, value: Any) -> Any:
+    """Whether ``numbers[at : at + count]`` are all this value, of at most sixteen; sixteen are read."""
+    signature = types.boolean(numbers, types.uint64, types.uint32, f8)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        vector = ir.VectorType(ir.DoubleType(), 16)
+        data = context.make_array(sig.args[0])(context, builder, args[0]).data
+        found = builder.load(builder.bitcast(builder.gep(data, [args[1]]), vector.as_pointer()), align=8)
+        one = builder.insert_element(ir.Constant(vector, ir.Undefined), args[3], ir.Constant(ir.IntType(32), 0))
+        zeros = ir.Constant(ir.VectorType(ir.IntType(32), 16), [0] * 16)
+        other = builder.fcmp_unordered("!=", found, builder.shuffle_vector(one, one, zeros))
+        bits = builder.zext(builder.bitcast(other, ir.IntType(16)), ir.IntType(32))
+        behind = builder.shl(ir.Constant(ir.IntType(32), -1), args[2])
+        bits = builder.and_(bits, builder.not_(behind))
+        return builder.icmp_unsigned("==", bits, ir.Constant(ir.IntType(32), 0))
 
     return signature, codegen
 

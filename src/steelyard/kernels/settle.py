@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from steelyard.kernels.compile import inline_jit, jit
-from steelyard.kernels.intrinsics import order_sixteen
+from steelyard.kernels.intrinsics import sixteen_are, sort_sixteen, trailing_zeros
 
-_0, _1, _8, _32 = (np.uint64(i) for i in (0, 1, 8, 32))
+_0, _1, _8, _16, _32 = (np.uint64(i) for i in (0, 1, 8, 16, 32))
 _PRIME = np.uint64(16777619)  # Vowpal Wabbit's
 _BYTE, _LOW = np.uint64(255), np.uint64(0xFFFFFFFF)
 _FEW = 24  # which are sorted by insertion
@@ -62,19 +62,21 @@ def _sort(keys, other, count, mask, starts):
 
 @inline_jit
 def _place_few(hashes, values, start, count, mask, keys, indices, out, at):
-    """Put at most sixteen features, from ``start`` on, to where they belong: how many of the indices are smaller is
-    counted for all of them at once. False where an index is there twice, or a value is 0: that is done elsewhere."""
-    if start + 16 > hashes.size:
+    """Put at most sixteen features, from ``start`` on, to where they belong. False where an index is there twice, or a
+    value is 0: that is done elsewhere. Sixteen of each are read and written, whatever they are."""
+    start, at, number = np.uint64(start), np.uint64(at), np.uint32(count)
+    if not sort_sixteen(hashes, start, number, np.uint32(mask), indices, at, keys):
         return False
-    order_sixteen(hashes, np.uint64(start), np.uint32(count), np.uint32(mask), keys)
-    for e in range(count):
-        place = np.uint64(at) + np.uint64(keys[16 + e])
-        indices[place], out[place] = keys[e] >> np.uint32(4), values[start + e]
+    end = at + np.uint64(count)
+    if sixteen_are(values, start, number, 1.0):  # as words have it
+        for e in range(at, at + _16):
+            out[e] = 1.0
+        return True
     good = True
-    for e in range(at, at + count):
-        good &= out[e] != 0.0
-    for e in range(at + 1, at + count):
-        good &= indices[e] != indices[e - 1]
+    for e in range(at, end):
+        value = values[start + np.uint64(keys[e - at])]
+        out[e] = value
+        good &= value != 0.0
     return good
 
 
@@ -96,6 +98,37 @@ def _by_slot(slots, lo, hi, meets, first, members):
     for m in range(1, first.size - 1):
         first[m] = first[m + 1]
     first[first.size - 1] = end
+
+
+@inline_jit
+def _bits_by_slot(slots, lo, hi, meets, who):
+    """The features of a row by slots, a bit for each of at most 64: those of the slot that terms call m are who[m]."""
+    who[:] = 0
+    one = 1
+    for e in range(lo, hi):
+        who[meets[slots[e]]] |= one
+        one <<= 1
+
+
+@inline_jit
+def _combine_two(term, hashes, values, lo, who, at, raw, product):
+    """:func:`_combine` for an interaction of two slots, from bits."""
+    same = term[1] == term[2]
+    firsts = np.uint64(who[term[1]])
+    while firsts != _0:
+        i = lo + np.int64(trailing_zeros(firsts))
+        seconds = np.uint64(who[term[2]])
+        if same:
+            seconds = firsts  # itself, and those after it
+        firsts &= firsts - _1
+        head = np.uint64(hashes[i]) * _PRIME
+        while seconds != _0:
+            j = lo + np.int64(trailing_zeros(seconds))
+            seconds &= seconds - _1
+            if at < raw.size:
+                raw[at], product[at] = np.uint32((head ^ np.uint64(hashes[j])) & _LOW), values[i] * values[j]
+            at += 1
+    return at
 
 
 @jit
@@ -148,10 +181,13 @@ def settle(
     room = indices.size
     at = needed = 0
     indptr[0] = 0
+    pairs = terms.shape[0] > 0
+    for t in range(terms.shape[0]):
+        pairs &= terms[t, 0] == 2
     for r in range(starts.size - 1):
         lo, hi = starts[r], starts[r + 1]
         count = hi - lo
-        quick = count <= 16 and bits <= _QUICK_BITS and terms.shape[0] == 0 and at + count <= room
+        quick = count <= 16 and bits <= _QUICK_BITS and terms.shape[0] == 0 and at + 16 <= room and lo + 16 <= hashes.size
         if quick and _place_few(hashes, values, lo, count, mask, few, indices, out, at):
             at += count
             needed = max(needed, at)
@@ -160,7 +196,11 @@ def settle(
         if count <= room:
             for e in range(count):
                 raw[e], product[e] = hashes[lo + e], values[lo + e]
-            if terms.shape[0] > 0:
+            if pairs and hi - lo <= 64:
+                _bits_by_slot(slots, lo, hi, meets, first)
+                for t in range(terms.shape[0]):
+                    count = _combine_two(terms[t], hashes, values, lo, first, count, raw, product)
+            elif terms.shape[0] > 0:
                 _by_slot(slots, lo, hi, meets, first, members)
                 for t in range(terms.shape[0]):
                     count = _combine(terms[t], hashes, values, first, members, place, count, raw, product)
@@ -168,7 +208,7 @@ def settle(
         if needed > room:
             at += count
             continue
-        quick = count <= 16 and bits <= _QUICK_BITS and terms.shape[0] > 0
+        quick = count <= 16 and bits <= _QUICK_BITS and terms.shape[0] > 0 and at + 16 <= room
         if quick and _place_few(raw, product, 0, count, mask, few, indices, out, at):
             at += count
             indptr[r + 1] = at
