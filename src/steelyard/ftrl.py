@@ -18,6 +18,7 @@ from steelyard.losses import Array, Loss
 from steelyard.online import OnlineLearner
 from steelyard.regularizers import SCHEDULES, Regularizer, check_flag
 from steelyard.snapshot import Journal, Snapshot
+from steelyard.sparsearrays import SparseArray
 
 if TYPE_CHECKING:
     from steelyard.certificate import Certificate
@@ -114,6 +115,7 @@ class Ftrl(OnlineLearner):
         diagonal = regularizer.metric == "diagonal"
         self._record = 1 + (1 + adaptive) * self.n_outputs if diagonal else self.n_outputs
         """Numbers a feature owns in the table."""
+        self.record_bytes = None if self._full else 8 * self._record
         self._config = self._make_config()
 
     # -------------------------------------------------------------------------------------------------------- state
@@ -160,6 +162,16 @@ class Ftrl(OnlineLearner):
         views = [array.reshape(-1, self.n_outputs) for array in others if array.size]
         return [state.table.reshape(-1, self._record), *views]
 
+    def parts(self) -> dict[str, SparseArray | NDArray[Any]]:
+        if self.state is None or self.spread is None:
+            return super().parts()
+        views = self._record_arrays(self.state)
+        records = len(views[0])
+        return {
+            name: self.spread.part(array, records) if any(np.may_share_memory(array, view) for view in views) else array
+            for name, array in self.state._asdict().items()
+        }
+
     def _resized(self, state: Any, new: Any) -> Any:
         resized = super()._resized(state, new)
         return resized._replace(paths=state.paths) if self._kernel in _WORK else resized
@@ -204,7 +216,7 @@ class Ftrl(OnlineLearner):
             room = self.n_outputs * (own + each * longest)
         work = np.empty(room)
         config = self._config.copy()
-        config[layout.DENSE] = block.dense
+        config[layout.DENSE], config[layout.INSPECTED] = block.dense, block.inspected
         rows = (*block.arrays, order, y, weight)
         return self._kernel, (step, conjugate, params, self._eta0, *rows, *state, config, work, prediction, loss)
 
@@ -222,7 +234,7 @@ class Ftrl(OnlineLearner):
         config[layout.ADAPTIVE] = r.adaptive
         config[layout.RADIUS] = np.inf if r.radius is None else r.radius
         config[layout.INTERCEPT] = self.fit_intercept
-        config[layout.DENSE] = 0.0
+        config[layout.DENSE] = config[layout.INSPECTED] = 0.0
         config[layout.CLASSES] = self.one_vs_rest
         config[layout.CERTIFY] = self.certificate
         config[layout.GUARD] = self.guard

@@ -106,6 +106,7 @@ class Mixture(OnlineLearner):
         lines = -(-(self._statistics + layout.STATISTICS_WIDTH) // layout.RECORD_LINE)
         self._record = lines * layout.RECORD_LINE
         """Numbers of a record: whole cache lines."""
+        self.record_bytes = 4 * self._record
         self._stamps: list[NDArray[np.uint8]] = []
 
     def __getstate__(self) -> dict[str, Any]:

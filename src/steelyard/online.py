@@ -92,6 +92,8 @@ class OnlineLearner:
 
     certificate = False
     """Whether it keeps what a regret bound needs."""
+    record_bytes: int | None = None
+    """What a feature takes in its table; None where the number of features must be known from the start."""
     inspects_indices = False
     """Whether the kernel looks at the indices of sparse rows itself."""
 

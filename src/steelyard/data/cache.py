@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steelyard.data.block import Block
 from steelyard.data.checks import DataError, check_finite, check_weights
@@ -134,6 +135,14 @@ def is_cache(path: str | os.PathLike[str]) -> bool:
     return metadata is not None and _KEY in metadata
 
 
+def _numbers(array: Any, kind: Any) -> NDArray[Any]:
+    """The numbers of an Arrow array where they are. (Its own ``to_numpy`` imports pandas, which takes 0.1 s.)"""
+    if not len(array):
+        return np.empty(0, kind)
+    content = array.buffers()[1]
+    return np.frombuffer(content, kind, len(array), array.offset * np.dtype(kind).itemsize)
+
+
 class CacheSource(Source):
     """A file of :func:`write_cache` as a source; its rows are read where they are mapped.
 
@@ -158,6 +167,8 @@ class CacheSource(Source):
             batch, end = self._reader.get_batch_with_custom_metadata(self._reader.num_record_batches - 1)
             said = json.loads(end[_KEY])
             if batch.num_rows or said["version"] > _VERSION:
+                raise ValueError
+            if self._reader.schema.types != _arrow_schema(pa, said["dense"]).types:
                 raise ValueError
         except Exception as error:
             raise ValueError(
@@ -185,20 +196,24 @@ class CacheSource(Source):
         for number in range(self._reader.num_record_batches - 1):
             batch = self._reader.get_batch(number)
             self.bytes_read += batch.nbytes
-            yield self._rows(batch, before)
+            try:
+                rows = self._rows(batch, before)
+            except (ValueError, TypeError) as error:  # fewer numbers than there are said to be, or none
+                raise self._damaged() from error
+            yield rows
             before += batch.num_rows
 
     def _rows(self, batch: Any, before: int) -> Rows:
-        y, weight = (batch.column(i).to_numpy() for i in range(2))
+        y, weight = (_numbers(batch.column(i), np.float64) for i in range(2))
         lists = batch.column(batch.num_columns - 1)
-        data = lists.values.to_numpy()
+        data = _numbers(lists.values, np.float64)
         indices = np.empty(0, np.uint32)
         if not self._dense:
             lists = batch.column(2)
-            indices = lists.values.to_numpy()
+            indices = _numbers(lists.values, np.uint32)
             if data.size < indices.size:
                 data = self._all_ones(indices.size)
-        indptr = lists.offsets.to_numpy().view(np.uint64)
+        indptr = _numbers(lists.offsets, np.uint64)
         self._check(batch, indptr, indices, data)
         return Rows(Block(data, indices, indptr, self._extent.n_features, self._dense), y, weight, before)
 
@@ -211,7 +226,10 @@ class CacheSource(Source):
         else:
             right = right and int(indices.max(initial=0)) < max(self._extent.n_features, 1)
         if not right:
-            raise ValueError(f"{self.name} is damaged: write it again with steelyard convert")
+            raise self._damaged()
+
+    def _damaged(self) -> ValueError:
+        return ValueError(f"{self.name} is damaged: write it again with steelyard convert")
 
     def _all_ones(self, size: int) -> Array:
         if self._ones.size < size:

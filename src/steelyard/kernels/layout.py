@@ -36,8 +36,9 @@ OWN = 2
     CURVATURE,  # how fast the matrix of metric "full" grows
     L1,  # penalties
     L2,
+    INSPECTED,  # indices of sparse rows are known to be in range, and none to be twice in a row
     CONFIG_SIZE,
-) = range(16)
+) = range(17)
 VECTOR_NONE, VECTOR_LOGISTIC, VECTOR_SQUARED = range(3)
 
 # ``clocks``: what sets lam_t and the scale of the weights.

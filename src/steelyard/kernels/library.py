@@ -13,6 +13,7 @@ from numba import types
 
 from steelyard.kernels import (
     averaged,
+    columns,
     composite,
     evaluate,
     event,
@@ -70,6 +71,7 @@ _KERNELS: dict[str, Callable[..., Any]] = {
     "inspect": order.inspect,
     "row_keys": order.row_keys,
     "same_rows": order.same_rows,
+    "number_columns": columns.number_columns,
     "visit_places": order.visit_places,
     "sort_keys": order.sort_keys,
     "evaluate": evaluate.evaluate,

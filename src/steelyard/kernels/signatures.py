@@ -53,6 +53,7 @@ KERNELS: dict[str, Signature] = {
     "learn_full": Signature((*_LOSS, *_ROWS, *_TARGETS, *_STATE, _VECTOR, *_END), returns=True),
     "predict": Signature((*_ROWS, _REALS, "b1", _VECTOR)),
     "inspect": Signature((_POSITIONS, _UNSIGNED, "u8"), returns=True),
+    "number_columns": Signature((_POSITIONS, "u4[]", "u4[]", "i8", "u4[]"), returns=True),
     "row_keys": Signature((*_ROWS, _UNSIGNED, "b1", _VECTOR, "u8[]", "i8[]")),
     "same_rows": Signature((*_ROWS, _REALS, _PLACES, "b1", "u1[]")),
     "visit_places": Signature((_UNSIGNED, _PLACES, _PLACES, "u8", "u8[]", "i8[]")),

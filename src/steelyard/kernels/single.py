@@ -41,6 +41,7 @@ from steelyard.kernels.layout import (
     DIAGONAL,
     FENCHEL,
     GUARD,
+    INSPECTED,
     INTERCEPT,
     LAM,
     LOSS,
@@ -104,9 +105,10 @@ def learn_plain(
 ):
     """:func:`learn` without ball, guard, AdaGrad's diagonal metric or ``dual``: as little as a row can need.
 
-    It looks at the indices of a sparse row itself, and also stops at a row that is not ``canonical``.
+    Where nobody has, it looks at the indices of a sparse row itself, and stops at one that is not ``canonical``.
     """
     schedule, power_t, origin, diagonal, _, _, intercept, dense, certify, _ = read_config(config)
+    known = dense or config[INSPECTED] != 0.0
     eta = eta0[0]
     # in registers while the loop runs: the compiler cannot know that weights and sums do not overlap
     seen, lam_gap, sum_sq_grad = clocks[0, WEIGHT], clocks[0, LAM], clocks[0, SUM_SQ_GRAD]
@@ -119,7 +121,7 @@ def learn_plain(
         row = order[i]
         h = weight[row]
         lo, hi = indptr[row], indptr[row + 1]
-        if not dense and not canonical(indices, lo, hi, n_features):
+        if not known and not canonical(indices, lo, hi, n_features):
             return i
         ahead, stop = weights_ahead(indptr, order, i, table, dense)
         # the kernel itself branches: behind a common function, the dense loops would not vectorise
