@@ -428,7 +428,18 @@ def test_killed_at_any_moment_it_goes_on(tmp_path, kind):
 
 @pytest.mark.parametrize(
     "options",
-    [["--no-shuffle"], [], ["--no-shuffle", "--passes", "2"], ["--no-shuffle", "--checkpoint", "c", "--every", "700"]],
+    [
+        ["--no-shuffle"],
+        [],
+        ["--no-shuffle", "--passes", "2"],
+        ["--no-shuffle", "--checkpoint", "c", "--every", "700"],
+        ["--no-shuffle", "--eta0", "0.5"],
+        ["--no-shuffle", "--eta0", "0.5", "--no-certificate"],
+        ["--no-shuffle", "--eta0", "0.5", "--metric", "scalar", "--schedule", "gap"],
+        ["--no-shuffle", "--eta0", "0.5", "--l1", "1e-3", "--center", "origin"],
+        ["--no-shuffle", "--eta0", "0.5", "--l2", "1e-3", "--checkpoint", "c", "--every", "700"],
+        ["--eta0", "0.5", "--average", "--schedule", "adagrad-norm"],
+    ],
 )
 @pytest.mark.parametrize("kind", ["vw", "libsvm", "classes"])
 def test_a_table_of_the_columns_that_are_met_gives_the_same_model(tmp_path, monkeypatch, capsys, options, kind):

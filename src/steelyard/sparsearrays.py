@@ -57,6 +57,12 @@ class Spread(NamedTuple):
     columns: NDArray[Any]
     n_features: int
 
+    def order(self, records: int) -> NDArray[np.intp]:
+        """The places of so many records in the order of their columns: sums in it are those of a whole table."""
+        keys = self.columns.astype(np.uint64) << np.uint64(32) | np.arange(self.columns.size, dtype=np.uint64)
+        keys[1:].sort()
+        return np.append((keys & np.uint64(0xFFFFFFFF)).astype(np.intp), np.arange(keys.size, records))
+
     def part(self, array: NDArray[Any], records: int) -> SparseArray | NDArray[Any]:
         """The array of all columns, where ``array`` has so many records: as it would be stored if it were there."""
         width = array.size // records

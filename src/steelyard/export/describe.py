@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -106,8 +107,15 @@ def certified(learner: OnlineLearner) -> Certified:
     coef, intercept = np.atleast_2d(learner.coef_), np.atleast_1d(learner.intercept_)
     gap = largest = lost = 0.0
     scaled = True
+    order = None if learner.spread is None else learner.spread.order(coef.shape[1] + 1)
+    if order is not None:
+        coef = coef[:, order[:-1]]
     for k in range(learner.n_outputs):
         certificate = learner.certify(k)
+        if order is not None:
+            others = {name: getattr(certificate, name) for name in ("dual", "scale", "center")}
+            others = {name: array if array is None else array[order] for name, array in others.items()}
+            certificate = replace(certificate, **others)
         scaled = certificate.scale is not None
         finite = bool(np.isfinite(coef[k]).all() and np.isfinite(intercept[k]))  # a learner may have diverged
         radius = certificate.norm(coef[k], float(intercept[k]), scaled=scaled) if finite else np.inf
