@@ -129,7 +129,7 @@ def test_what_the_format_allows(tmp_path, hash_all):
 def test_names_are_as_the_audit_shows_them(tmp_path):
     text = b"1 |A:2 Herb x:2 5:3 |B y |c z:0.5 | d 7\n" * 3
     form = VwFormat()
-    names = form.parse(text, form.new_room()).names
+    names = form.parse(text, form.new_room()).names()
     assert {index: {name} for index, name in names.items()} == audited(text, tmp_path)[1][0]
 
 

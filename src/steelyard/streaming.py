@@ -145,7 +145,9 @@ def encode_labels(y: Array, goal: Goal, label_names: Sequence[str] | None, *, le
         if isinstance(label, float) and not np.isfinite(label):
             why = "not finite"
         raise DataError("label", int(bad[0]), None, label, why, bad)
-    return 2.0 * codes - 1.0 if goal.classes.size == 2 else codes.astype(np.float64)
+    if goal.classes.size == 2:
+        return np.where(codes, 1.0, -1.0)
+    return np.asarray(codes, np.float64)
 
 
 class Ready(NamedTuple):

@@ -142,7 +142,7 @@ class CsvFormat(Format):
         if found[layout.CSV_RESULT] != layout.CSV_DONE:
             raise self._mistake(content, int(found[layout.CSV_STOPPED]), int(found[layout.CSV_BEGIN]), found)
         part = room.part(columns, int(found[layout.CSV_LINES]), len(content), columns.weight in self._names)
-        part.names = names
+        part.names = names.copy
         return part
 
     def _fill(self, content: bytes, room: Room) -> NDArray[np.int64]:

@@ -153,7 +153,7 @@ class JsonFormat(Format):
             room.known = self.known.copy()
             return None
         part = room.part(columns, content.count(b"\n"), len(content), says_weights)
-        part.names = {**names, **columns.column_names()}
+        part.names = {**names, **columns.column_names()}.copy
         return part
 
     def _patch(self, content: bytes, keys: _Keys, room: _Room, names: dict[int, str]) -> bool:
@@ -194,7 +194,7 @@ class JsonFormat(Format):
             raise Mistake(content, found[error.row][1], complaint) from None
         part.indptr, part.indices, part.values, part.missing = columns.rows(cells, len(rows), room.settler)
         part.lines = np.array([line for line, _, _ in found], np.int32)
-        part.names = {**columns.cell_names(cells, self.known), **columns.column_names()}
+        part.names = {**columns.cell_names(cells, self.known), **columns.column_names()}.copy
         return part
 
     def _labels(self, values: list[Any]) -> tuple[Any, list[str] | None]:

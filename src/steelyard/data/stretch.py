@@ -6,6 +6,7 @@ them parsed side by side, and makes a stream of blocks of them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -48,8 +49,8 @@ class Part:
     """Empty where all are 1."""
     labels: list[str] | None = None
     """The text labels of the stretch, in the order in which they come."""
-    names: dict[int, str] = field(default_factory=dict)
-    """Names of features that were met here for the first time."""
+    names: Callable[[], dict[int, str]] | None = None
+    """Makes the names of features that were met here for the first time: that is slow, and few are wanted."""
     missing: int = 0
     """How many cells were empty."""
     lost: bool = False

@@ -6,6 +6,7 @@ no lock, so reading, parsing and learning go on at the same time.
 
 from __future__ import annotations
 
+import itertools
 import os
 import queue
 import sys
@@ -321,14 +322,16 @@ class TextSource(Source):
         return codes[np.where(np.isnan(part.y), len(part.labels or ()), part.y).astype(np.intp)]
 
     def _gather_names(self, part: Part) -> None:
-        for index, name in part.names.items():
-            if len(self.names) >= MOST_NAMES:
-                self.format.known = np.empty(0, np.uint8)
-                return
-            if index not in self.names:
-                self.names[index] = name
-                if index < self.format.known.size:
-                    self.format.known[index] = 1
+        if part.names is None:
+            return
+        room = MOST_NAMES - len(self.names)
+        new = {} if room <= 0 else {index: name for index, name in part.names().items() if index not in self.names}
+        for index, name in itertools.islice(new.items(), room):
+            self.names[index] = name
+            if index < self.format.known.size:
+                self.format.known[index] = 1
+        if len(self.names) >= MOST_NAMES:  # from now on nobody notes any
+            self.format.known = np.empty(0, np.uint8)
 
     def blocks(self) -> Iterator[Rows]:
         self._places.clear()

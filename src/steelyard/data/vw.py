@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -92,7 +93,7 @@ class VwFormat(Format):
     >>> part = form.parse(b"1 2 'tag |A:2 Herb x:2 |B y\\n", form.new_room())
     >>> part.y, part.weight
     (array([1.]), array([2.]))
-    >>> [(index, part.names.get(index)) for index in part.indices.tolist()]
+    >>> [(index, part.names().get(index)) for index in part.indices.tolist()]
     [(74201, 'A^Herb'), (104178, None), (122473, 'B^y'), (157305, 'A^x'), (167442, None)]
     >>> part.values
     array([2., 2., 1., 4., 4.])
@@ -177,7 +178,7 @@ class VwFormat(Format):
             line_count=int(state[layout.PARSE_LINES]),
             size=len(content),
             weight=room.weight[: count if state[layout.PARSE_WEIGHTED] else 0],
-            names=_named(content, room.names[:found]) if self.known.size else {},  # there may be enough by now
+            names=partial(_named, content, room.names[:found].copy()) if found else None,
         )
         room.leave()
         return part

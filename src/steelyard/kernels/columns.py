@@ -13,7 +13,7 @@ def number_columns(indices, numbers, columns, size, out):
     """Write the number of each index to ``out``; returns how many numbers there are then, counted from 0, or -1 where
     there is no such column.
 
-    ``numbers`` has the number of each column, 0 where it has none; ``columns`` the column of each number up to ``size``.
+    ``numbers`` has the number of each column, 0 where it has none; ``columns`` the column of each up to ``size``.
     """
     for e in range(np.uint64(indices.size)):
         if e + _AHEAD < np.uint64(indices.size):

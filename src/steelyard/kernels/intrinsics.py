@@ -155,7 +155,11 @@ def sort_sixteen(typingctx: Any, numbers: Any, at: Any, count: Any, mask: Any, o
             size *= 2
         sorted_ = builder.lshr(keys, constant([4] * 16))
         builder.store(sorted_, place(sig.args[4], args[4], args[5]), align=4)
-        builder.store(builder.and_(keys, constant([15] * 16)), place(sig.args[6], args[6], ir.Constant(ir.IntType(64), 0)), align=4)
+        builder.store(
+            builder.and_(keys, constant([15] * 16)),
+            place(sig.args[6], args[6], ir.Constant(ir.IntType(64), 0)),
+            align=4,
+        )
         before = builder.shuffle_vector(sorted_, nothing, constant([0, *range(15)]))
         later = builder.and_(there, ir.Constant(ir.VectorType(ir.IntType(1), 16), [0] + [1] * 15))
         same = builder.and_(builder.icmp_unsigned("==", sorted_, before), later)

@@ -271,8 +271,8 @@ def parse_vw(
     ``letters`` has the hashes of all names of one byte, as namespaces have them. ``seen`` receives which first bytes of
     namespaces there are; ``names``, where ``known`` is not empty, (index, start and end of the namespace, start and end
     of the name) of features whose index is not known, as many as there is room for; ``lately`` is room for 2^16.
-    ``work`` is for names that wait to be hashed (:mod:`steelyard.kernels.short_names`). ``hashes`` and ``slots`` have room
-    for 16 more than there can be.
+    ``work`` is for names that wait to be hashed (:mod:`steelyard.kernels.short_names`). ``hashes`` and ``slots`` have
+    room for 16 more than there can be.
 
     ``state`` and ``odd`` are as in :func:`steelyard.kernels.parse.parse`. An odd scale is noted for every feature that
     it belongs to, and once more for none, -1; those features have a value without it. Where ``with_base``, an initial
@@ -352,7 +352,7 @@ def parse_vw(
                     length = name_end - name
                     if length - _1 < _15:
                         quick = text[name_end] == SPACE
-                        if not quick and not _ends_short(text[name_end]) or text[name] - np.uint8(48) < numbers:
+                        if text[name] - np.uint8(48) < numbers or not (quick or _ends_short(text[name_end])):
                             break
                         at = name_end
                         mark += _1
@@ -362,7 +362,12 @@ def parse_vw(
                         values[count] = scale
                         count += _1
                     else:
-                        if length != _0 or text[name] != BAR or work[mark + _2] != name + _2 or text[name + _2] != SPACE:
+                        if (
+                            length != _0
+                            or text[name] != BAR
+                            or work[mark + _2] != name + _2
+                            or text[name + _2] != SPACE
+                        ):
                             break
                         letter = text[name + _1]
                         shape, place = shape_of(letter, letters[letter]), (name + _1) << _32

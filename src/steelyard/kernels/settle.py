@@ -187,7 +187,9 @@ def settle(
     for r in range(starts.size - 1):
         lo, hi = starts[r], starts[r + 1]
         count = hi - lo
-        quick = count <= 16 and bits <= _QUICK_BITS and terms.shape[0] == 0 and at + 16 <= room and lo + 16 <= hashes.size
+        quick = (
+            count <= 16 and bits <= _QUICK_BITS and terms.shape[0] == 0 and at + 16 <= room and lo + 16 <= hashes.size
+        )
         if quick and _place_few(hashes, values, lo, count, mask, few, indices, out, at):
             at += count
             needed = max(needed, at)

@@ -114,7 +114,15 @@ KERNELS: dict[str, Signature] = {
             *("const u1[]", "const u4[]", "const u1[]"),  # text, letters, known
             *("i8[]", _VECTOR, _VECTOR, "i4[]", "i8[]"),  # state, y, weight, lines, starts
             *("u4[]", _VECTOR, "u2[]", "u1[]"),  # hashes, values, slots, seen
-            *("i8[,]", "i8[,]", "u4[]", "u8[]", "i8", "b1", "b1"),  # odd, names, lately, work, bits, hash_all, with_base
+            *(
+                "i8[,]",
+                "i8[,]",
+                "u4[]",
+                "u8[]",
+                "i8",
+                "b1",
+                "b1",
+            ),  # odd, names, lately, work, bits, hash_all, with_base
         )
     ),
 }
