@@ -121,7 +121,7 @@ def _hash_sixteen(typingctx: Any, work: Any, start: Any, hashes: Any, slots: Any
             return builder.mul(value, _numbers(number))
 
         def every(step: int, index: Any) -> list[Any]:
-            """Each ``step``-th number of 32 bits from ``work[index]`` on: sixteen from the first on, from the second…"""
+            """Each ``step``-th number of 32 bits from ``work[index]`` on: from the first on, from the second, …"""
             wide = ir.VectorType(_word, step * _SIXTEEN)
             loaded = builder.load(_at(context, builder, sig.args[0], args[0], index, wide), align=8)
             lanes = [ir.Constant(_vector, list(range(i, step * _SIXTEEN, step))) for i in range(step)]
