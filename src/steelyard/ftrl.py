@@ -40,7 +40,7 @@ class State(NamedTuple):
     """The sum of h*c*q, (features + 1) x outputs, where a certificate needs it beside the table; else empty."""
 
 
-_WORK = {"learn_composite": (8, 0), "learn_shrinking": (6, 4), "learn_averaged": (5, 0)}
+_WORK = {"learn_composite": (8, 0), "learn_penalised": (0, 4), "learn_shrinking": (6, 4), "learn_averaged": (5, 0)}
 """Kernels whose state has two arrays more, and their room to work in: numbers for each output, and for each output and
 non-zero of the longest row."""
 
@@ -103,11 +103,18 @@ class Ftrl(OnlineLearner):
         adaptive = regularizer.adaptive
         plain = regularizer.radius is None and not (adaptive or self._keeps_dual or self.guard)
         self._kernel = "learn_plain" if plain else "learn"
+        self.grows = False
+        """Whether weights have a common factor that grows, which is taken out now and then: ``kernels.penalised``."""
+        self._stamped = self.average
+        """Whether each weight has a number beside it that says since when it waits."""
         if self._full or self.n_outputs > 1:
             self._kernel = "learn_full" if self._full else "learn_outputs"
         if regularizer.penalised:
             lazy = regularizer.center == "trajectory" and regularizer.l2 > 0.0
-            self._kernel = "learn_shrinking" if lazy else "learn_composite"
+            alone = self.n_outputs == 1 and not adaptive
+            self.grows = alone and lazy and regularizer.metric == "scalar"
+            self._stamped = lazy and not self.grows
+            self._kernel = "learn_penalised" if alone else "learn_shrinking" if lazy else "learn_composite"
         elif self.average:
             self._kernel = "learn_averaged"
         """The kernel that learns with as little as these options need."""
@@ -132,7 +139,7 @@ class Ftrl(OnlineLearner):
         if self._full:
             return FullState(table, clocks, sums, dual, new_factor(n_features, self.regularizer.eta0))
         if self._kernel in _WORK:
-            waiting = lazy_zeros(0 if self._kernel == "learn_composite" else (n_features + 1) * self.n_outputs)
+            waiting = lazy_zeros((n_features + 1) * self.n_outputs if self._stamped else 0)
             kind = AveragedState if self.average else PenalisedState
             return kind(table, clocks, sums, dual, waiting, np.zeros(self.n_outputs))
         return State(table, clocks, sums, dual)
@@ -143,6 +150,10 @@ class Ftrl(OnlineLearner):
         if self._kernel == "learn_plain":
             self._kernel, self.inspects_indices = "learn", False
 
+    def _keep_stamps(self) -> None:
+        """Have a stamp for each weight from now on, in place of the factor."""
+        self._kernel, self._stamped, self.grows = "learn_shrinking", True, False
+
     def _rows(self) -> int:
         return int(self._learned().sums[0, layout.ROWS])
 
@@ -151,9 +162,12 @@ class Ftrl(OnlineLearner):
             raise ValueError("metric='full' must know how many columns there are before the first row")
         super().resize(n_features)
 
-    def _snapshot(self, block: Block, state: Any) -> Snapshot | Journal:
+    def _snapshot(self, block: Block, state: Any, weight: Array) -> Snapshot | Journal:
         # where the ball binds, all weights may be rescaled; a matrix moves those of features that a row does not have
         whole = self.regularizer.radius is not None or self._full
+        if self.grows:
+            most = state.paths[0] + self._eta0[0] * weight.sum()  # since no rate is above eta0
+            whole = not self.regularizer.l2 * most < layout.SHRUNK_FAR
         others = [state.clocks, state.sums, *([state.factor] if self._full else []), *state[5:]]
         return Snapshot(block, self._record_arrays(state), others, whole=whole)
 
@@ -211,7 +225,7 @@ class Ftrl(OnlineLearner):
         if self._full:
             room = 2 * (block.n_features + 1) + layout.FULL_VECTORS * self.n_outputs
         if self._kernel in _WORK:
-            longest = 0 if block.dense else int(np.diff(block.indptr).max(initial=0))
+            longest = 0 if block.dense else -(-int(np.diff(block.indptr).max(initial=0)) // 8) * 8
             own, each = _WORK[self._kernel]
             room = self.n_outputs * (own + each * longest)
         work = np.empty(room)

@@ -11,7 +11,7 @@ from steelyard.losses import Array
 
 
 class PenalisedState(NamedTuple):
-    """With penalties: see ``kernels.composite`` and ``kernels.shrinking``."""
+    """With penalties: see ``kernels.penalised``."""
 
     table: Array
     clocks: Array
@@ -45,8 +45,8 @@ def shrunk(x: Array, way: Array, l1: float, l2: float) -> Array:
     """x after shrinking for ``way``: |x| e^-z - l1 (1 - e^-z)/l2 and not below 0, z = l2 way."""
     if l2 == 0.0:
         return soft(x, l1 * way)
-    lost = -np.expm1(-l2 * way)
-    return np.asarray(np.copysign(np.maximum(0.0, np.abs(x) * (1.0 - lost) - l1 * (lost / l2)), x))
+    kept, lost = np.exp(-l2 * way), -np.expm1(-l2 * way)
+    return np.asarray(np.copysign(np.maximum(0.0, np.abs(x) * kept - l1 * (lost / l2)), x))
 
 
 def averaged(state: AveragedState, weights: Array, origin: bool) -> Array:

@@ -170,7 +170,7 @@ class Mixture(OnlineLearner):
             for name, array in arrays.items()
         }
 
-    def _snapshot(self, block: Block, state: Any) -> Snapshot | Journal:
+    def _snapshot(self, block: Block, state: Any, weight: Array) -> Snapshot | Journal:
         centered = state.centered[: int(state.clocks[layout.CENTERED])]
         others = [state.clocks, state.sums, state.second, centered]
         if block.dense:

@@ -257,6 +257,8 @@ def _set_state(learner: OnlineLearner, parts: _Parts) -> None:
     _require(fits and table.size % record == 0 and table.size >= record, "is damaged: its arrays do not fit together")
     if isinstance(learner, Ftrl) and learner.certificate and parts["dual"].size:  # a merge has set it apart
         learner._keep_dual()
+    if isinstance(learner, Ftrl) and learner.grows and parts["stamps"].size:  # of a version that had them here, too
+        learner._keep_stamps()
     state = learner._new_state(table.size // record - 1)
     if isinstance(learner, Mixture) and not parts["second"].size:  # of a version that had no experts of second order
         state = state._replace(second=np.empty(0))

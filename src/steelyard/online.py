@@ -131,7 +131,7 @@ class OnlineLearner:
         """Views of the arrays that have a row for each feature, and one for the intercept at their end."""
         raise NotImplementedError
 
-    def _snapshot(self, block: Block, state: Any) -> Snapshot | Journal:
+    def _snapshot(self, block: Block, state: Any, weight: Array) -> Snapshot | Journal:
         """What learning the block may change."""
         raise NotImplementedError
 
@@ -221,7 +221,7 @@ class OnlineLearner:
         state = self._new_state(block.n_features) if known is None else known
         snapshot: Snapshot | Journal | None = None
         if keep and known is not None:
-            snapshot = self._snapshot(block, state)
+            snapshot = self._snapshot(block, state, seen)
         stopped = -1
         try:
             prediction, loss = np.empty((2, rows.size * self.n_outputs))

@@ -1,21 +1,8 @@
-"""The loop over rows with penalties where x follows from the table by one formula; no feature costs more than its own.
+"""The loop over rows with penalties where x follows from the table by one formula: many outputs, or AdaGrad's metric.
 
-Center "origin", FTRL with a composite term: t is the weight cumulated before the row, lam_t/r_j the metric, and
-
-    x_j = soft(theta_j, l1 t) / (lam_t/r_j + l2 t),    soft(z, k) = sign z max(0, |z| - k)
-
-Center "trajectory", mirror descent, with l1 alone (l2 needs ``shrinking``): after each row |x_j| shrinks by
-rate * l1 * r_j, rate = ∫ h/lam, and not below 0. With G the sum of all rates, ``paths``, a feature keeps
-w_j = x_j + sign(x_j) l1 G r_j. As long as no row has it, x_j = soft(w_j, l1 G r_j).
-
-The step of a row is the one for the length a = h * sum of q_j^2 / (A_j + l2 t), A_j = lam_t/r_j: of the regularizer
-without l1. A feature that is zero, or becomes zero, answers less. So the prediction moves at most as far as such a step
-says, and never passes the minimum. Where no feature of the row is zero, or becomes zero on the way, the step is the
-flow in the regularizer. (Otherwise the flow has bends, and to follow it from bend to bend takes a sort and several
-steps of the loss, in every row in which a feature becomes zero or ceases to be.)
-
-The intercept is not penalised. The table is that of ``rows`` and ``metric``: for center "origin" it holds theta*r, or
-theta itself under AdaGrad's metric.
+The formulas are those of :mod:`steelyard.kernels.penalised`, with lam and G of each output. With l2 and center
+"trajectory" features shrink at paces of their own: :mod:`steelyard.kernels.shrinking`. For center "origin" the table
+holds theta*r, or theta itself under AdaGrad's metric.
 """
 
 from __future__ import annotations
@@ -26,22 +13,12 @@ import numpy as np
 
 from steelyard.kernels.anyrow import add_dual, record_form, update_any
 from steelyard.kernels.certificate import certify_round
-from steelyard.kernels.compile import inline_dense_jit, inline_jit, jit
-from steelyard.kernels.intrinsics import call_step, prefetch_once, trailing_zeros
+from steelyard.kernels.compile import inline_jit, jit
+from steelyard.kernels.intrinsics import call_step
 from steelyard.kernels.layout import CLASSES, L1, L2, LAM, LOSS, ROWS, SUM_SQ_GRAD, WEIGHT
-from steelyard.kernels.metric import _beyond, _count, _outgrows, _take_scale, _take_scales
+from steelyard.kernels.metric import _count, _outgrows, _take_scale
 from steelyard.kernels.outputs import label_of
-from steelyard.kernels.rows import (
-    FOUR,
-    ONE,
-    SIXTYFOUR,
-    THREE,
-    TWO,
-    ZERO,
-    fetch_ahead,
-    fetch_four,
-    weights_ahead,
-)
+from steelyard.kernels.rows import ONE, TWO, ZERO, fetch_ahead
 from steelyard.kernels.schedule import CAPPED, bounded, grow, integrated_rate, lam_before
 from steelyard.kernels.single import read_config
 
@@ -51,140 +28,7 @@ def _soft(w, most):
     return w - min(max(w, -most), most)
 
 
-# One output without AdaGrad: [r, w] a feature, or w alone under the scalar metric. Compiled for each form.
-
-
-@inline_jit
-def _observe_one(data, indices, e, table, form, penalty):
-    """A feature's part of <q, x> and of the squared norm."""
-    diagonal, ridge = form
-    most, beta, lam = penalty
-    q, j = np.float64(data[e]), np.uint64(indices[e])
-    if not diagonal:
-        return q * _soft(table[j], most), q * q
-    r = table[TWO * j]
-    part = lam / (lam + beta * r) if ridge else 1.0
-    return q * _soft(table[TWO * j + ONE], most * r) * part, q * q * r * part
-
-
-@inline_jit
-def _observe_sparse(data, indices, lo, hi, table, form, penalty, ahead, stop):
-    """<q, x> and the squared norm of the row, both times ``lam``, which is that of the metric (scalar: with l2 t).
-
-    ``form`` is (diagonal, l2 counts), ``penalty`` (k, l2 t, lam): x is soft(., k). In four sums, as ``sparse_dot``.
-    """
-    p0 = p1 = p2 = p3 = 0.0
-    n0 = n1 = n2 = n3 = 0.0
-    rest = lo + (hi - lo) % FOUR
-    width = TWO if form[0] else ONE
-    for e in range(lo, rest):
-        p, n = _observe_one(data, indices, e, table, form, penalty)
-        p0, n0 = p0 + p, n0 + n
-    for e in range(rest, hi, FOUR):
-        ahead = fetch_four(indices, ahead, stop, table, width)
-        p, n = _observe_one(data, indices, e, table, form, penalty)
-        p0, n0 = p0 + p, n0 + n
-        p, n = _observe_one(data, indices, e + ONE, table, form, penalty)
-        p1, n1 = p1 + p, n1 + n
-        p, n = _observe_one(data, indices, e + TWO, table, form, penalty)
-        p2, n2 = p2 + p, n2 + n
-        p, n = _observe_one(data, indices, e + THREE, table, form, penalty)
-        p3, n3 = p3 + p, n3 + n
-    return (p0 + p1) + (p2 + p3), (n0 + n1) + (n2 + n3)
-
-
-@inline_dense_jit
-def _observe_dense(data, lo, hi, table, form, penalty):
-    """The same for a dense row, and how many features are beyond their scales: then it is to be done again."""
-    diagonal, ridge = form
-    most, beta, lam = penalty
-    p = n = 0.0
-    beyond = 0
-    for j in range(hi - lo):
-        q = np.float64(data[lo + j])
-        if diagonal:
-            r, w = table[TWO * j], table[TWO * j + ONE]
-            part = lam / (lam + beta * r) if ridge else 1.0
-            p += q * _soft(w, most * r) * part
-            n += q * q * r * part
-            beyond += int(_outgrows(q, r) & (q != 0.0))
-        else:
-            p += q * _soft(table[j], most)
-            n += q * q
-    return p, n, beyond
-
-
-def _move(data, indices, lo, hi, table, form, most, change):
-    """Center "trajectory": x += change * q in the metric. ``form`` is (dense, diagonal)."""
-    dense, diagonal = form
-    for e in range(lo, hi):
-        q, j = np.float64(data[e]), e - lo if dense else np.uint64(indices[e])
-        r = table[TWO * j] if diagonal else 1.0
-        place = TWO * j + ONE if diagonal else j
-        x = _soft(table[place], most * r) + change * q * r
-        if diagonal:
-            table[TWO * j] = r + 0.0 * q  # whole records vectorise
-        table[place] = x + (most * r if x > 0.0 else -most * r)
-
-
-_move_sparse, _move_dense = inline_jit(_move), inline_dense_jit(_move)
-
-
-@inline_jit
-def _observe_usual(data, indices, lo, hi, table, form, penalty, ahead, stop):
-    """(<q, x>, the squared norm, how many features are beyond their scales, if the row is dense)."""
-    dense, diagonal, ridge = form
-    if dense:
-        if not diagonal:
-            return _observe_dense(data, lo, hi, table, (False, False), penalty)
-        if ridge:
-            return _observe_dense(data, lo, hi, table, (True, True), penalty)
-        return _observe_dense(data, lo, hi, table, (True, False), penalty)
-    if not diagonal:
-        p, n = _observe_sparse(data, indices, lo, hi, table, (False, False), penalty, ahead, stop)
-    elif ridge:
-        p, n = _observe_sparse(data, indices, lo, hi, table, (True, True), penalty, ahead, stop)
-    else:
-        p, n = _observe_sparse(data, indices, lo, hi, table, (True, False), penalty, ahead, stop)
-    return p, n, 0
-
-
-@inline_jit
-def _move_usual(data, indices, lo, hi, table, form, most, change):
-    dense, diagonal, _ = form
-    if dense and diagonal:
-        _move_dense(data, indices, lo, hi, table, (True, True), most, change)
-    elif dense:
-        _move_dense(data, indices, lo, hi, table, (True, False), most, change)
-    elif diagonal:
-        _move_sparse(data, indices, lo, hi, table, (False, True), most, change)
-    else:
-        _move_sparse(data, indices, lo, hi, table, (False, False), most, change)
-
-
-@inline_jit
-def _rescale_sparse(data, indices, lo, hi, table, most, ahead, stop):
-    """Center "trajectory": let the scales take in a sparse row, as ``metric._take_scales`` does."""
-    for start in range(lo, hi, SIXTYFOUR):
-        end = min(start + SIXTYFOUR, hi)
-        beyond = ZERO
-        for e in range(start, end):
-            if ahead < stop:
-                prefetch_once(table, np.uint64(indices[ahead]) * TWO)
-                ahead += ONE
-            beyond = beyond << ONE | _beyond(data, indices, e, table)
-        while beyond != ZERO:
-            e = end - ONE - trailing_zeros(beyond)
-            beyond &= beyond - ONE
-            q, base = np.float64(data[e]), np.uint64(indices[e]) * TWO
-            r, new = table[base], 1.0 / (q * q)
-            if q != 0.0:
-                x = _soft(table[base + ONE], most * r) / (abs(q) * math.sqrt(r)) if r > 0.0 else table[base + ONE]
-                table[base] = new
-                table[base + ONE] = x + (most * new if x > 0.0 else -most * new)
-
-
-# Any number of outputs, under any metric. ``form`` is (dense, diagonal, adaptive, origin, outputs).
+# ``form`` is (dense, diagonal, adaptive, origin, outputs).
 
 
 @jit
@@ -253,21 +97,16 @@ def _rescale(data, indices, lo, hi, table, form, width, penalties):
 
 
 @jit
-def _take_row(data, indices, lo, hi, table, form, width, penalties, ahead, stop):
+def _take_row(data, indices, lo, hi, table, form, width, penalties):
     """Let the scales take in a row."""
     dense, _, adaptive, origin, size = form
-    usual = size == ONE and not adaptive and not dense
-    if usual and origin:
-        _take_scales(data, indices, lo, hi, table, True, ahead, stop)
-    elif usual:
-        _rescale_sparse(data, indices, lo, hi, table, penalties[0], ahead, stop)
-    elif origin:
-        for e in range(lo, hi):
-            q, base = np.float64(data[e]), (e - lo if dense else np.uint64(indices[e])) * width
-            if _outgrows(q, table[base]):
-                _take_scale(table, base, q, size, True, adaptive)
-    else:
+    if not origin:
         _rescale(data, indices, lo, hi, table, form, width, penalties)
+        return
+    for e in range(lo, hi):
+        q, base = np.float64(data[e]), (e - lo if dense else np.uint64(indices[e])) * width
+        if _outgrows(q, table[base]):
+            _take_scale(table, base, q, size, True, adaptive)
 
 
 def learn_composite(
@@ -304,8 +143,7 @@ def learn_composite(
     first, width = record_form(diagonal, adaptive, outputs)
     last = np.uint64(table.size) - width
     options = (dense, origin, diagonal, adaptive, 0.0)
-    form, usual = (dense, diagonal, adaptive, origin, size), (dense, diagonal, l2 > 0.0)
-    single = outputs == 1 and not adaptive
+    form = (dense, diagonal, adaptive, origin, size)
     penalties, work = work[: 3 * outputs], work[3 * outputs :]
     p, n, change = work[:outputs], work[outputs : 2 * outputs], work[2 * outputs : 3 * outputs]
     square, push = work[3 * outputs : 4 * outputs], work[4 * outputs : 5 * outputs]
@@ -313,7 +151,6 @@ def learn_composite(
         row = order[i]
         h = weight[row]
         lo, hi = indptr[row], indptr[row + 1]
-        ahead, stop = weights_ahead(indptr, order, i, table, dense)
         fetch_ahead(data, indices, indptr, order, y, weight, i)
         for k in range(outputs):
             seen = clocks[k, WEIGHT]
@@ -321,20 +158,9 @@ def learn_composite(
             penalties[3 * k] = l1 * (seen if origin else paths[k])
             penalties[3 * k + 1] = l2 * seen if origin else 0.0
             penalties[3 * k + 2] = lam
-        if diagonal and h > 0.0 and not (dense and single):
-            _take_row(data, indices, lo, hi, table, form, width, penalties, ahead, stop)
-            ahead = stop
-        if single:
-            penalty = (penalties[0], penalties[1], penalties[2])
-            p[0], n[0], beyond = _observe_usual(data, indices, lo, hi, table, usual, penalty, ahead, stop)
-            if beyond > 0 and h > 0.0:
-                _take_row(data, indices, lo, hi, table, form, width, penalties, ahead, stop)
-                p[0], n[0], _ = _observe_usual(data, indices, lo, hi, table, usual, penalty, ahead, stop)
-            if not diagonal:
-                part = penalty[2] / (penalty[2] + penalty[1])
-                p[0], n[0] = p[0] * part, n[0] * part
-        else:
-            _observe_many(data, indices, lo, hi, table, form, width, penalties, p, n)
+        if diagonal and h > 0.0:
+            _take_row(data, indices, lo, hi, table, form, width, penalties)
+        _observe_many(data, indices, lo, hi, table, form, width, penalties, p, n)
         for k in range(outputs):
             lam = penalties[3 * k + 2]
             own = intercept / math.sqrt(1.0 + table[last + ONE + size + np.uint64(k)]) if adaptive else intercept
@@ -371,8 +197,6 @@ def learn_composite(
             continue
         if origin:
             update_any(data, indices, lo, hi, table, options, change, square)
-        elif single:
-            _move_usual(data, indices, lo, hi, table, usual, penalties[0], change[0])
         else:
             _move_many(data, indices, lo, hi, table, form, width, penalties, change, square)
         if certify and dual.size:

@@ -112,6 +112,32 @@ def sixteen_rise(typingctx: Any, indices: Any, at: Any) -> Any:
 
 
 @intrinsic
+def eight_outgrow(typingctx: Any, data: Any, at: Any, inverse: Any, start: Any, most: Any) -> Any:
+    """A bit for each of eight numbers q, ``data[at : at+8]``: whether q^2 r is above ``most``, or r is 0. The r are
+    ``inverse[start : start+8]``; the first number has the lowest bit."""
+    signature = types.uint64(data, types.uint64, inverse, types.uint64, f8)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        wide = ir.VectorType(ir.DoubleType(), 8)
+
+        def load(kind: Any, array: Any, index: Any) -> Any:
+            data = context.make_array(kind)(context, builder, array).data
+            vector = ir.VectorType(data.type.pointee, 8)
+            place = builder.bitcast(builder.gep(data, [index]), vector.as_pointer())
+            found = builder.load(place, align=4 if data.type.pointee == ir.FloatType() else 8)
+            return found if vector == wide else builder.fpext(found, wide)
+
+        q, r = load(sig.args[0], args[0], args[1]), load(sig.args[2], args[2], args[3])
+        one = builder.insert_element(ir.Constant(wide, ir.Undefined), args[4], ir.Constant(ir.IntType(32), 0))
+        limit = builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(ir.IntType(32), 8), [0] * 8))
+        above = builder.fcmp_ordered(">", builder.fmul(builder.fmul(q, q), r), limit)
+        none = builder.fcmp_ordered("==", r, ir.Constant(wide, [0.0] * 8))
+        return builder.zext(builder.bitcast(builder.or_(above, none), ir.IntType(8)), ir.IntType(64))
+
+    return signature, codegen
+
+
+@intrinsic
 def sort_sixteen(typingctx: Any, numbers: Any, at: Any, count: Any, mask: Any, out: Any, where: Any, keys: Any) -> Any:
     """Sort ``numbers[at : at + count]`` by the bits of ``mask``, at most 27; returns whether all of them differ there.
 

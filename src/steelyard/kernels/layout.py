@@ -239,3 +239,5 @@ CSV_TABLE = 4096  # places for labels that are text, of which half are used
 
 # ``odd``: kind (CELL_…), column, index, start, end of a token for Python: a number, or the text of a new feature.
 CSV_ODD_SIZE = 5
+SHRUNK_FAR = 200.0
+"""l2 times the sum of all rates from which it is counted anew, where weights keep a factor e to the power of it."""

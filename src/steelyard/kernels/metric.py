@@ -20,13 +20,13 @@ from steelyard.kernels.compile import dense_jit, inline_jit, jit
 from steelyard.kernels.intrinsics import prefetch_once, trailing_zeros
 from steelyard.kernels.rows import FOUR, ONE, SIXTYFOUR, THREE, TWO, ZERO, fetch_four
 
-_GROWN = 1.0 + 1e-15  # q^2 r of a q beyond the scale; the largest q itself may be rounded to a little above 1
+GROWN = 1.0 + 1e-15  # q^2 r of a q beyond the scale; the largest q itself may be rounded to a little above 1
 
 
 @inline_jit
 def _outgrows(q, r):
     """Whether q is beyond the scale; or it is the first one, and may be zero."""
-    return (q * q * r > _GROWN) | (r == 0.0)
+    return (q * q * r > GROWN) | (r == 0.0)
 
 
 @jit

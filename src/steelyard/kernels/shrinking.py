@@ -1,4 +1,5 @@
-"""The loop over rows with l2, or both penalties, and center "trajectory": mirror descent, and after each row x shrinks.
+"""The loop over rows with l2, or both penalties, and center "trajectory", for many outputs or under AdaGrad's metric:
+mirror descent, and after each row x shrinks. (For one output: :mod:`steelyard.kernels.penalised`.)
 
     x_j' = -(l1 sign x_j + l2 x_j) / m_j    for the rate of the row, rate = ∫ h / lam
 
@@ -46,7 +47,7 @@ _F = tuple(1.0 / math.factorial(n) for n in range(2, 14))
 
 
 @inline_jit
-def _decay(z):
+def decay(z):
     """(e^-z, 1 - e^-z) for z >= 0, each to the last digits, without a branch: a row's features, and those of a dense
     table all at once, differ too much in z for the processor to guess one."""
     whole = min(z, _GONE) * _LOG2_E + _ROUND
@@ -61,9 +62,9 @@ def _decay(z):
 
 
 @inline_jit
-def _shrunk(x, d, l1, l2):
+def shrunk(x, d, l1, l2):
     """x after shrinking for d."""
-    kept, lost = _decay(l2 * d)
+    kept, lost = decay(l2 * d)
     return math.copysign(max(0.0, abs(x) * kept - l1 / l2 * lost), x)
 
 
@@ -79,7 +80,7 @@ def _measure(table, base, at, form):
 def _shrink_all(each, ways, count, l1, l2):
     """Numbers shrink, each for its own way."""
     for e in range(count):
-        each[e] = _shrunk(each[e], ways[e], l1, l2)
+        each[e] = shrunk(each[e], ways[e], l1, l2)
 
 
 @inline_jit
@@ -102,16 +103,6 @@ def _settle(data, indices, lo, hi, table, stamps, at, k, form, penalty, now, ahe
         table[np.uint64(indices[e]) * width + at] = each[e - lo]
 
 
-@inline_jit
-def _settle_row(data, indices, lo, hi, table, stamps, at, k, form, penalty, now, ahead, stop, room):
-    """:func:`_settle`, compiled for the usual form."""
-    if form[0] and form[3] == ONE and not form[1]:
-        usual = (True, False, TWO, ONE)
-        _settle(data, indices, lo, hi, table, stamps, ONE, ZERO, usual, penalty, now, ahead, stop, room)
-    else:
-        _settle(data, indices, lo, hi, table, stamps, at, k, form, penalty, now, ahead, stop, room)
-
-
 @jit
 def _keep(indices, lo, hi, table, stamps, first, form, kept, back):
     """Keep the weights and stamps of a sparse row; or, with ``back``, put them back."""
@@ -127,36 +118,13 @@ def _keep(indices, lo, hi, table, stamps, first, form, kept, back):
                 kept[at], kept[room + at] = table[place], stamps[stamp]
 
 
-def _shrink(table, at, form, penalty, d):
-    """Every feature of a table shrinks, as those of a dense row do; returns for how many that was too far."""
-    width = form[2]
-    l1, l2 = penalty
-    far = 0
-    for j in range(np.uint64(table.size) // width - ONE):
-        base = j * width
-        x, r = table[base + at], _measure(table, base, at, form)
-        z = l2 * (d * r)
-        left = abs(x) * (1.0 - z * (1.0 - z * (_F[0] - z * (_F[1] - z * _F[2]))))
-        left = max(0.0, left - l1 * (d * r) * (1.0 - z * (_F[0] - z * (_F[1] - z * _F[2]))))
-        if form[0]:
-            table[base] = r + 0.0 * x  # whole records vectorise
-        table[base + at] = math.copysign(left, x) if z < _SHORT else x
-        far += int(not z < _SHORT)
-    return far
-
-
-_shrink_form = inline_dense_jit(_shrink)
-
-
 @jit
-def _shrink_far(table, at, form, penalty, d, short):
-    """The same for any d, but for features for which l2 d is below ``short``."""
-    width = form[2]
+def _shrink_row(table, at, form, penalty, d):
+    """Every feature of a table shrinks, as those of a dense row do."""
     l1, l2 = penalty
-    for j in range(np.uint64(table.size) // width - ONE):
-        way = d * _measure(table, j * width, at, form)
-        if not l2 * way < short:
-            table[j * width + at] = _shrunk(table[j * width + at], way, l1, l2)
+    for j in range(np.uint64(table.size) // form[2] - ONE):
+        base = j * form[2]
+        table[base + at] = shrunk(table[base + at], d * _measure(table, base, at, form), l1, l2)
 
 
 @jit
@@ -167,22 +135,42 @@ def _catch_up(table, stamps, path, at, k, form, penalty):
     for j in range(np.uint64(table.size) // width - ONE):
         base = j * width
         d = (path - stamps[j * size + k]) * _measure(table, base, at, form)
-        table[base + at] = _shrunk(table[base + at], d, l1, l2)
+        table[base + at] = shrunk(table[base + at], d, l1, l2)
 
 
-@inline_jit
-def _shrink_row(table, at, form, penalty, d):
-    """The features of a dense row shrink; compiled for the usual forms."""
-    diagonal, adaptive, _, size = form
-    if size > ONE or adaptive:
-        _shrink_far(table, at, form, penalty, d, 0.0)
-        return
-    if diagonal:
-        far = _shrink_form(table, ONE, (True, False, TWO, ONE), penalty, d)
-    else:
-        far = _shrink_form(table, ZERO, (False, False, ONE, ONE), penalty, d)
-    if far > 0:
-        _shrink_far(table, at, form, penalty, d, _SHORT)
+# One output, [r, w] a feature, dense rows.
+
+
+@inline_dense_jit
+def move_and_shrink(data, lo, hi, table, change, l1, l2, d):
+    """x += change * q in the metric, and then shrinks; returns how many would shrink too far for a few terms, and have
+    not shrunk yet."""
+    far = 0
+    for j in range(hi - lo):
+        q, r = np.float64(data[lo + j]), table[TWO * j]
+        x = table[TWO * j + ONE] + change * q * r
+        z = l2 * (d * r)
+        left = abs(x) * (1.0 - z * (1.0 - z * (_F[0] - z * (_F[1] - z * _F[2]))))
+        left = max(0.0, left - l1 * (d * r) * (1.0 - z * (_F[0] - z * (_F[1] - z * _F[2]))))
+        table[TWO * j] = r + 0.0 * q  # whole records vectorise
+        table[TWO * j + ONE] = math.copysign(left, x) if z < _SHORT else x
+        far += int(not z < _SHORT)
+    return far
+
+
+@jit
+def shrink_far(table, l1, l2, d):
+    """Those of :func:`move_and_shrink` that have not shrunk yet."""
+    for j in range(np.uint64(table.size) // TWO - ONE):
+        way = d * table[TWO * j]
+        if not l2 * way < _SHORT:
+            table[TWO * j + ONE] = shrunk(table[TWO * j + ONE], way, l1, l2)
+
+
+@jit
+def catch_up(table, stamps, path, l1, l2):
+    """Every feature shrinks up to now."""
+    _catch_up(table, stamps, path, ONE, ZERO, (True, False, TWO, ONE), (l1, l2))
 
 
 def learn_shrinking(
@@ -235,7 +223,7 @@ def learn_shrinking(
             if h == 0.0:
                 _keep(indices, lo, hi, table, stamps, first, form, kept, False)
             for k in range(np.uint64(outputs)):
-                _settle_row(
+                _settle(
                     data, indices, lo, hi, table, stamps, first + k, k, form, penalty, paths[k], ahead, stop, room
                 )
                 ahead = stop

@@ -48,6 +48,7 @@ KERNELS: dict[str, Signature] = {
     "learn_plain": Signature(_LEARNER, returns=True),
     "learn_outputs": Signature(_LEARNER, returns=True),
     "learn_composite": Signature(_LAZY, returns=True),
+    "learn_penalised": Signature(_LAZY, returns=True),
     "learn_shrinking": Signature(_LAZY, returns=True),
     "learn_averaged": Signature(_LAZY, returns=True),
     "learn_full": Signature((*_LOSS, *_ROWS, *_TARGETS, *_STATE, _VECTOR, *_END), returns=True),
