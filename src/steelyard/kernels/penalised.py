@@ -70,8 +70,10 @@ from steelyard.kernels.rows import (
     ONE,
     TWO,
     dense_add,
+    dense_dot,
     fetch_ahead,
     sparse_add,
+    sparse_dot,
     weights_ahead,
 )
 from steelyard.kernels.schedule import CAPPED, bounded, grow, integrated_rate, lam_before
@@ -145,6 +147,8 @@ def _observe_dense_row(data, lo, hi, table, modes, penalty, frozen):
     if stamped:
         return dense_observe(data, lo, hi, table, False, frozen)
     if not diagonal:
+        if penalty[0] == 0.0:  # without l1
+            return dense_dot(data, lo, hi, table)
         p, n, _ = _observe_dense(data, lo, hi, table, (False, False), penalty)
         return p, n
     if ridge:
@@ -163,6 +167,8 @@ def _observe_sparse_row(data, indices, lo, hi, table, stamps, modes, penalty, fl
     diagonal, origin, ridge, stamped = modes
     most, beta, lam = penalty
     if not diagonal:
+        if most == 0.0:  # without l1
+            return sparse_dot(data, indices, lo, hi, table, ahead, stop)
         gather_scalar(indices, lo, hi, table, room, ahead, stop)
         return observe_scalar(data, lo, hi, room, most)
     if stamped:
@@ -186,7 +192,7 @@ def _move_sparse_row(data, indices, lo, hi, table, stamps, modes, most, change, 
     """Learn a sparse row whose records are in ``room``."""
     diagonal, origin, _, stamped = modes
     if not diagonal:
-        if origin:
+        if origin or most == 0.0:
             sparse_add(data, indices, lo, hi, table, change)
         else:
             move_scalar(data, lo, hi, room, most, change)
@@ -213,7 +219,7 @@ def _move_dense_row(data, lo, hi, table, modes, most, change, flow, rate):
             shrink_far(table, flow[0], flow[1], rate)
     elif origin and diagonal:
         dense_update(data, lo, hi, table, change)
-    elif origin:
+    elif origin or (most == 0.0 and not diagonal):
         dense_add(data, lo, hi, table, change)
     elif diagonal:
         _move_dense(data, lo, hi, table, True, most, change)
@@ -257,7 +263,7 @@ def learn_penalised(
     l1, l2 = config[L1], config[L2]
     eta, last = eta0[0], table.size - 1
     modes = (diagonal, origin, l2 > 0.0, stamps.size > 0)
-    growing, grown = not diagonal and not origin and l2 > 0.0, 1.0
+    growing, kept, grown = not diagonal and not origin and l2 > 0.0, 1.0, 1.0
     seen, lam_gap, sum_sq_grad, path = clocks[0, WEIGHT], clocks[0, LAM], clocks[0, SUM_SQ_GRAD], paths[0]
     total, rows, fenchel = sums[0, LOSS], sums[0, ROWS], sums[0, FENCHEL]
     deltas, negative, bias = sums[0, DELTA], sums[0, NEGATIVE], table[last]
@@ -277,7 +283,8 @@ def learn_penalised(
                 _begin_anew(table, l1, l2, path)
                 path = 0.0
             kept, lost = decay(l2 * path)
-            grown, most = 1.0 / kept, l1 / l2 * (lost / kept)
+            grown = 1.0 / kept
+            most = l1 / l2 * lost * grown
         penalty, flow = (most, beta if origin else 0.0, lam), (l1, l2, path)
         if dense:
             p, norm2 = _observe_dense_row(data, lo, hi, table, modes, penalty, h == 0.0)
@@ -287,7 +294,7 @@ def learn_penalised(
             )
         if origin and not diagonal:
             p, norm2 = p * (lam / (lam + beta)), norm2 * (lam / (lam + beta))
-        p = (p / grown + intercept * bias) * (1.0 / lam if origin else 1.0)
+        p = (p * kept + intercept * bias) * (1.0 / lam if origin else 1.0)
         norm2 += intercept
         if not norm2 < math.inf:
             stopped = i
