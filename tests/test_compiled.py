@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 
 from steelyard import cli
-from steelyard.compiled import call, door, everything, folder, machine, objects
+from steelyard.compiled import call, door, everything, folder, machine, objects, plain
 from steelyard.compiled.elf import undefined_symbols
 from steelyard.kernels import digest, plan, signatures
 from steelyard.losses import LOSSES
@@ -78,14 +78,55 @@ def test_a_way_that_is_not_known_is_refused():
     assert "STEELYARD_KERNELS must be objects or numba, got 'fast'" in process.communicate()[1]
 
 
+BY_LLVM = "from steelyard.compiled import plain; plain.works_here = lambda: False\n"
+
+
+def test_both_loaders_load_the_same():
+    assert run(BY_LLVM + STEP)[0] == run(STEP)[0]
+
+
+@pytest.mark.skipif(not plain.works_here(), reason="elsewhere LLVM's loader loads everything")
+def test_every_object_is_loaded_without_llvm():
+    for name in ("learn_plain-f8-u4", "learn_mixture-f4-u8", "parse_vw", "step-logistic", "hand_over"):
+        door._address(name)
+        code = objects.find(name)
+        assert code is not None
+        assert plain.load(code, objects.SYMBOL)
+        assert plain.load(code, "another") is None
+
+
+@pytest.mark.skipif(not plain.works_here(), reason="elsewhere LLVM's loader loads everything")
+def test_what_our_loader_does_not_know_is_left_to_llvm(code):
+    assert plain.load(make_object("define i64 @steelyard_function() { ret i64 7 }"), objects.SYMBOL)
+    for text in (
+        "declare i64 @nowhere_at_all()\ndefine i64 @steelyard_function() {\n"
+        "  %a = call i64 @nowhere_at_all()\n  ret i64 %a\n}",  # also a relocation of another kind
+        "@here = external thread_local global i64\ndefine i64* @steelyard_function() { ret i64* @here }",
+    ):
+        assert plain.load(make_object(text), objects.SYMBOL) is None
+    rng = np.random.default_rng(0)
+    for _ in range(300):  # whatever it makes of a damaged one, it writes to no place outside
+        changed = bytearray(code)
+        for place in rng.integers(0, len(code), 5):
+            changed[place] = rng.integers(256)
+        plain.load(bytes(changed), objects.SYMBOL)
+
+
+@pytest.mark.skipif(not plain.works_here(), reason="elsewhere LLVM is asked for the processor")
+def test_the_processor_is_what_llvm_says_it_is():
+    known = {feature for target in machine.TARGETS if target.machine == "x86_64" for feature in target.features.split()}
+    by_llvm = {part[1:] for part in machine._llvm_features().split(",") if part.startswith("+")}
+    assert machine.host_features() & known == by_llvm & known
+
+
 def test_what_cannot_be_loaded_runs_through_numba(tmp_path):
     """An llvmlite without the loader, a system of other objects, and an object that needs what is not there."""
     expected = run(STEP)[0]
     for change in (
-        "import llvmlite.binding; del llvmlite.binding.ObjectFileRef\n",
+        f"{BY_LLVM}import llvmlite.binding; del llvmlite.binding.ObjectFileRef\n",
         "from steelyard.compiled import door; door.can_load = lambda: False\n",
         "from steelyard.compiled import objects; objects.KNOWN = frozenset()\n",
-        "from llvmlite import binding; binding.address_of_symbol = lambda name: None\n",
+        f"{BY_LLVM}from llvmlite import binding; binding.address_of_symbol = lambda name: None\n",
     ):
         assert run(change + STEP, STEELYARD_CACHE=str(tmp_path))[0] == expected
     assert list(tmp_path.rglob("*.nbi"))  # Numba keeps it, in the same folder

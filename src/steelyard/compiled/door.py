@@ -127,11 +127,10 @@ def _choice() -> str:
 
 
 def can_load() -> bool:
-    """Whether the system's objects can be looked into, and llvmlite has what loading takes."""
-    from llvmlite import binding
+    """Whether the system's objects can be looked into, and there is a loader for them."""
+    from steelyard.compiled import loader
 
-    needed = ("create_mcjit_compiler", "ObjectFileRef", "address_of_symbol")
-    return objects_are_elf() and all(hasattr(binding, name) for name in needed)
+    return objects_are_elf() and loader.can_load()
 
 
 def through_numba(name: str) -> Any:

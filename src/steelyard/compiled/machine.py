@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from contextlib import suppress
 from functools import cache
-from importlib import util
+from importlib import import_module, util
 from pathlib import Path
 from typing import NamedTuple
 
@@ -87,14 +88,44 @@ def settings_are_known() -> bool:
     return True
 
 
+_LINUX_NAMES = {
+    "abm": "lzcnt",
+    "bmi1": "bmi",
+    "lahf_lm": "sahf",
+    "pni": "sse3",
+    "sse4_1": "sse4.1",
+    "sse4_2": "sse4.2 crc32",
+}
+"""Features of x86-64 that Linux calls otherwise than LLVM does."""
+
+
 @cache
 def host_features() -> frozenset[str]:
-    """The names of the features that this processor has."""
-    return frozenset(part[1:] for part in _feature_list().split(",") if part.startswith("+"))
+    """The names of the features that this processor has, as LLVM calls them."""
+    _, flags = _processor()
+    if not flags:
+        return frozenset(part[1:] for part in _llvm_features().split(",") if part.startswith("+"))
+    return frozenset(" ".join(_LINUX_NAMES.get(flag, flag) for flag in flags.split()).split())
 
 
 @cache
-def _feature_list() -> str:
+def _processor() -> tuple[str, str]:
+    """Which processor this is, and what it can, as Linux says on x86-64; nothing elsewhere. (To ask LLVM takes longer
+    than everything else here: llvmlite has to be imported.)"""
+    facts: dict[str, str] = {}
+    with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+        for line in file:
+            name, colon, value = line.partition(":")
+            if not colon:  # the end of the first one
+                break
+            facts[name.strip()] = value.strip()
+    known = ("vendor_id", "cpu family", "model", "model name", "stepping", "flags")
+    if not all(facts.get(name) for name in known) or os.uname().machine != "x86_64":
+        return "", ""
+    return " ".join(facts[name] for name in known[:-1]), facts["flags"]
+
+
+def _llvm_features() -> str:
     """What LLVM knows of this processor, as ``+have,-lack``."""
     from llvmlite import binding
 
@@ -125,31 +156,41 @@ def usable_targets() -> list[Target]:
 @cache
 def compiler_here() -> dict[str, str]:
     """What decides the code that is compiled here: a part of the key of every object in the cache."""
-    import llvmlite
-    from llvmlite import binding
-
     chosen = {name: os.environ[name] for name in _CHOICES if os.environ.get(name)}
     return {
-        "llvmlite": llvmlite.__version__,
-        "numba": _numba_version(),
-        "triple": binding.get_process_triple(),
-        "cpu": binding.get_host_cpu_name(),
-        "features": _feature_list(),
+        "llvmlite": _version("llvmlite"),
+        "numba": _version("numba"),
+        **_target_here(),
         "settings": " ".join(f"{name}={value}" for name, value in sorted(chosen.items())),
     }
 
 
-def _numba_version() -> str:
-    """Numba's version, by the name of the folder beside it: importing it, or ``importlib.metadata``, is slow."""
-    loaded = getattr(sys.modules.get("numba"), "__version__", None)
+def _target_here() -> dict[str, str]:
+    cpu, flags = _processor()
+    if flags:
+        try:
+            library = os.confstr("CS_GNU_LIBC_VERSION") or ""
+        except (ValueError, OSError):
+            library = ""
+        return {"triple": f"x86_64 {sys.platform} {library}", "cpu": cpu, "features": flags}
+    from llvmlite import binding
+
+    return {
+        "triple": binding.get_process_triple(),
+        "cpu": binding.get_host_cpu_name(),
+        "features": _llvm_features(),
+    }
+
+
+def _version(package: str) -> str:
+    """A package's version, by the name of the folder beside it: importing it, or ``importlib.metadata``, is slow."""
+    loaded = getattr(sys.modules.get(package), "__version__", None)
     if loaded is not None:
         return str(loaded)
-    spec = util.find_spec("numba")
+    spec = util.find_spec(package)
     if spec is None or spec.origin is None:
         return "none"
-    found = sorted(Path(spec.origin).parent.parent.glob("numba-*.dist-info"))
+    found = sorted(Path(spec.origin).parent.parent.glob(f"{package}-*.dist-info"))
     if len(found) == 1:
-        return found[0].name.removeprefix("numba-").removesuffix(".dist-info")
-    import numba  # several of them, or none
-
-    return str(numba.__version__)
+        return found[0].name.removeprefix(f"{package}-").removesuffix(".dist-info")
+    return str(import_module(package).__version__)  # several of them, or none

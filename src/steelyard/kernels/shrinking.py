@@ -223,9 +223,7 @@ def learn_shrinking(
             if h == 0.0:
                 _keep(indices, lo, hi, table, stamps, first, form, kept, False)
             for k in range(np.uint64(outputs)):
-                _settle(
-                    data, indices, lo, hi, table, stamps, first + k, k, form, penalty, paths[k], ahead, stop, room
-                )
+                _settle(data, indices, lo, hi, table, stamps, first + k, k, form, penalty, paths[k], ahead, stop, room)
                 ahead = stop
         observe_any(data, indices, lo, hi, table, options, h, ZERO, ZERO, p, norm2)
         if h == 0.0 and not dense:
