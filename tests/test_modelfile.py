@@ -501,3 +501,19 @@ def test_loading_imports_neither_scikit_learn_nor_scipy(tmp_path):
         "assert not {'sklearn', 'scipy', 'numba'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code, os.fspath(tmp_path / "m")], check=True)
+
+
+def test_a_model_that_has_stamps_goes_on_with_them():
+    """Files of format 5 have a stamp for each weight also where weights have one common factor now."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 3)) * [1.0, 2.0, 0.5] + [0.0, 5.0, 0.0]
+    y = np.sign(X[:, 0])
+    new = Learner("logistic", metric="scalar", l1=0.001, l2=0.1, certificate=True)
+    new.learn(X, y)
+    old = Learner.load(MODELS / "format-5-l2-scalar")
+    assert old.state.stamps.size
+    assert not new.state.stamps.size
+    for form in (X, sp.csr_matrix(X)):
+        assert np.allclose(old.learn(form, y).prediction, new.learn(form, y).prediction, rtol=1e-9)
+        assert np.allclose(old.coef_, new.coef_, rtol=1e-9)
+    assert old.certify().fenchel == pytest.approx(new.certify().fenchel, rel=1e-9)

@@ -383,3 +383,30 @@ def test_what_means_nothing_is_refused():
         assert clone(model).get_params()[next(iter(options))] == next(iter(options.values()))
         with pytest.raises(ValueError, match="cannot be merged"):
             merge([model, model])
+
+
+# ------------------------------------------------------------------------------------------------ one common factor
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("l1", [0.0, 0.3])
+def test_the_factor_of_l2_begins_anew(form, l1):
+    """Under the scalar metric weights keep e^(l2 G), which would grow out of floats: here l2 G comes to 1500."""
+    X, y, weight = data(n=200, seed=3)
+    options = {"center": "trajectory", "metric": "scalar", "schedule": "constant", "l1": l1, "l2": 2.0}
+    alone, bank = Learner(eta0=1.0, **options), Bank(eta0=[1.0, 0.5], **options)
+    trace = alone.learn(form(X), y, weight)
+    assert 2.0 * weight.sum() > layout.SHRUNK_FAR
+    assert alone.state.paths[0] * 2.0 <= layout.SHRUNK_FAR + 2.0 * weight.max()
+    assert np.allclose(trace.prediction, bank.learn(form(X), y, weight).prediction[:, 0], rtol=1e-9, atol=1e-12)
+    assert np.allclose(alone.coef_, bank.coef_[0], rtol=1e-9, atol=1e-12)
+    pieces = Learner(eta0=1.0, **options)
+    for start in range(0, 200, 7):
+        pieces.learn(form(X[start : start + 7]), y[start : start + 7], weight[start : start + 7])
+    assert pieces.coef_.tobytes() == alone.coef_.tobytes()
+    before = copy.deepcopy(alone)
+    X[-1, 0] = np.inf
+    with pytest.raises(ValueError, match="inf"):
+        alone.learn(form(X), y, weight)
+    assert alone.state.table.tobytes() == before.state.table.tobytes()
+    assert alone.state.paths.tobytes() == before.state.paths.tobytes()

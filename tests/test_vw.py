@@ -297,3 +297,31 @@ def test_predictions_are_vws(tmp_path, name, loss, constant):
 def test_namespaces_that_no_letter_can_name_meet_none(tmp_path, spec):
     text = b"1 |a x |\xc3\xa9 y:-1 |b z\n1 |\x7fa x |a y\n-1 |\xc3\xa9 y |\xc3\xa8 z\n"
     assert_same_rows(parsed(text, interactions=spec), audited(text, tmp_path, f"--interactions {spec}")[0])
+
+
+@pytest.mark.parametrize("hash_all", [False, True])
+def test_names_of_every_length_at_every_place(hash_all):
+    """Short names are hashed sixteen at a time, and where names end is found for 4096 bytes at once: lengths around
+    eight and sixteen bytes, numbers of names around 16 and 64, and lines around the end of such a window."""
+    rng = np.random.default_rng(0)
+    letters = np.frombuffer(b"abyzAZ0189_-=.\xc3\xa9\xff/\\'\"", np.uint8)
+    lines = []
+    for size in [*range(1, 40), 63, 64, 65, 130, 1500]:
+        names = [
+            rng.choice(letters, rng.choice([1, 2, 3, 4, 5, 7, 8, 9, 14, 15, 16, 17, 33])).tobytes() for _ in range(size)
+        ]
+        spaces = [b"|a ", b"|b ", b"|ab ", b"|7 ", b"|77 ", b"| ", b"|c:0.5 ", b"|\xff "]
+        words = [
+            (spaces[rng.integers(len(spaces))] if rng.random() < 0.2 else b"")
+            + name
+            + (b":%.3g" % rng.normal() if rng.random() < 0.2 else b"")
+            for name in names
+        ]
+        lines.append(b"1 | " + b" ".join(words) + b"\n")
+    for start in range(0, len(lines), 7):
+        for text in (b"".join(lines[start:]), b"".join(lines[start : start + 3]).rstrip(b"\n")):
+            ours = parsed(text, bits=30, hash_all=hash_all)
+            theirs = read(text, bits=30, hash_all=hash_all)
+            assert len(ours) == len(theirs)
+            for mine, other in zip(ours, theirs, strict=True):
+                assert mine[2] == pytest.approx(other[2], rel=1e-12)

@@ -30,6 +30,7 @@ LEARNERS: dict[str, Any] = {
     "sparse": lambda: Mixture("hinge"),
     "l1": lambda: Learner("logistic", center="origin", schedule="adagrad-norm", l1=0.01, certificate=True),
     "l2": lambda: Learner("logistic", l1=0.001, l2=0.1),
+    "l2-scalar": lambda: Learner("logistic", metric="scalar", l1=0.001, l2=0.1, certificate=True),
     "average": lambda: Learner("logistic", average=True),
 }
 
