@@ -119,6 +119,20 @@ def test_the_processor_is_what_llvm_says_it_is():
     assert machine.host_features() & known == by_llvm & known
 
 
+def test_a_kernel_may_run_when_the_interpreter_ends():
+    """In a thread that nobody waits for."""
+    code = """
+import threading, time, numpy as np
+from steelyard import Learner
+X, learner = np.ones((1000, 5)), Learner()
+learner.learn(X[:10], np.ones(10))
+order = np.tile(np.arange(1000), 5000)
+threading.Thread(target=lambda: learner.learn(X, np.ones(1000), order=order), daemon=True).start()
+time.sleep(0.1)
+"""
+    assert subprocess.run([sys.executable, "-c", code], stderr=subprocess.PIPE, check=False).returncode == 0
+
+
 def test_what_cannot_be_loaded_runs_through_numba(tmp_path):
     """An llvmlite without the loader, a system of other objects, and an object that needs what is not there."""
     expected = run(STEP)[0]

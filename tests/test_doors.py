@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import suppress
 
@@ -19,7 +20,8 @@ import pytest
 import steelyard
 from steelyard import OnlineClassifier, OnlineRegressor
 from steelyard.cli import learn, main
-from steelyard.data.cache import write_cache
+from steelyard.data.cache import CacheSource, write_cache
+from steelyard.data.text import STRETCH
 
 
 def libsvm_text(rows, seed=0, columns=30, classes=(-1, 1)):
@@ -234,6 +236,31 @@ def test_a_damaged_cache_is_refused_or_the_same(tmp_path, vw_file):
         cache.write_bytes(damaged[: draw.choice([len(damaged), draw.randrange(len(damaged))])])
         with suppress(ValueError, OSError):  # refused; what must not happen is a crash, or an error of another kind
             OnlineClassifier(eta0=0.5).fit_stream(steelyard.open(cache, format="arrow"))
+
+
+def test_what_is_wrong_with_a_cache_is_said_of_it(tmp_path, vw_file, capsys):
+    """Whatever the damage, also in what stands at the end of the file, and in heads of blocks."""
+    cache = tmp_path / "rows.arrow"
+    write_cache(steelyard.open(vw_file, bits=10), cache)
+    whole = cache.read_bytes()
+    for word in (b'"labels_may_lack"', b'"columns"', b'"schema"', b'"names"', b'"missing"', b'"rows"'):
+        assert word in whole
+        cache.write_bytes(whole.replace(word, b'"x' + word[2:]))
+        shell("learn", cache, status=1)
+        assert f"{cache} is a damaged cache" in capsys.readouterr().err
+    draw, told = random.Random(2), 0
+    for _ in range(100):
+        damaged = bytearray(whole)
+        for _ in range(4):
+            damaged[draw.randrange(len(damaged))] = draw.randrange(256)
+        cache.write_bytes(damaged)
+        with suppress(ValueError):
+            list(CacheSource(cache).blocks())
+            continue
+        told += 1
+        with pytest.raises(ValueError, match=f"^{re.escape(str(cache))} is "):
+            list(CacheSource(cache).blocks())
+    assert told > 10
 
 
 def test_a_cache_is_no_place_for_other_options(tmp_path, vw_file, capsys):
@@ -507,3 +534,19 @@ def test_killed_with_a_small_table_it_goes_on_with_a_whole_one(tmp_path, monkeyp
     monkeypatch.undo()
     shell(*command, "--model", tmp_path / "m")
     assert (tmp_path / "m").read_bytes() == (tmp_path / "plain").read_bytes()
+
+
+def test_a_reader_that_nobody_reads_on_ends(tmp_path):
+    """Where it waits for its rows to be taken, at the end of a file, too."""
+    row = b"1 |a abc def ghi jkl\n"
+    (tmp_path / "b.vw").write_bytes(row)
+    for stretches in range(4, 9):
+        (tmp_path / "a.vw").write_bytes(row * int((stretches - 0.1) * STRETCH / len(row)))
+        before = set(threading.enumerate())
+        rows = steelyard.open([tmp_path / "a.vw", tmp_path / "b.vw"], format="vw").blocks()
+        next(rows)
+        time.sleep(0.1)
+        rows.close()
+        for thread in set(threading.enumerate()) - before:
+            thread.join(10.0)
+            assert not thread.is_alive()

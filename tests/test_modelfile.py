@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -517,3 +518,13 @@ def test_a_model_that_has_stamps_goes_on_with_them():
         assert np.allclose(old.learn(form, y).prediction, new.learn(form, y).prediction, rtol=1e-9)
         assert np.allclose(old.coef_, new.coef_, rtol=1e-9)
     assert old.certify().fenchel == pytest.approx(new.certify().fenchel, rel=1e-9)
+
+
+@pytest.mark.parametrize("options", [{}, {"l1": 1e-3}, {"n_outputs": 3}, {"metric": "scalar"}])
+def test_a_learner_without_intercept_that_diverged_is_loaded(tmp_path, options):
+    learner = Learner("hinge", update="linearized", schedule="constant", eta0=1e300, fit_intercept=False, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        learner.learn(np.ones((400, 1)), np.ones(400), np.full(400, 1e9))
+    learner.save(tmp_path / "m")
+    assert Learner.load(tmp_path / "m").fit_intercept is False

@@ -410,3 +410,17 @@ def test_the_factor_of_l2_begins_anew(form, l1):
         alone.learn(form(X), y, weight)
     assert alone.state.table.tobytes() == before.state.table.tobytes()
     assert alone.state.paths.tobytes() == before.state.paths.tobytes()
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("classes", [1, 3])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_a_penalty_that_is_beyond_all_floats_leaves_zero(metric, classes, form):
+    """l1 times the sum of all rates times 1/s^2 overflows: the model is zero, and the intercept goes on."""
+    X, y = form(np.full((3, 1), 1e-150)), np.array([1.0, -1.0, 1.0]) if classes == 1 else np.arange(3.0)
+    learner = Learner(schedule="constant", metric=metric, eta0=1.0, l1=1e30, n_outputs=classes)
+    for _ in range(3):
+        learner.learn(X, y, [1.0, 1e6, 1.0])
+    assert not learner.coef_.any()
+    assert np.isfinite(learner.intercept_).all()
+    assert np.isfinite(learner.predict(X)).all()

@@ -234,6 +234,24 @@ def test_output_that_nobody_takes(options_folder, words, place):
         assert done.stderr.startswith("steelyard: standard output is closed")
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+@pytest.mark.parametrize("words", ["--version", "learn --help"])
+def test_help_that_finds_no_room(words):
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "steelyard", *words.split()]
+        buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+        done = subprocess.run(command, env=buffered, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (1, "steelyard: standard output: No space left on device\n")
+
+
+def test_standard_error_may_be_closed(options_folder):
+    command = ["sh", "-c", 'exec "$@" 2>&-', "sh", sys.executable, "-m", "steelyard", "learn", "x.vw", "--model", "new"]
+    done = subprocess.run(command, cwd=options_folder, stdout=subprocess.PIPE, text=True)
+    assert done.returncode == 0
+    assert done.stdout
+    assert (options_folder / "new").exists()
+
+
 def test_a_stream_has_one_format_and_files_may_begin_with_a_mark(tmp_path, capsys):
     (tmp_path / "x.libsvm").write_text(GOOD)
     (tmp_path / "y.vw").write_bytes(b"\xef\xbb\xbf" + GOOD.replace(" 1:", " | 1:").encode())

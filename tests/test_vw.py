@@ -325,3 +325,15 @@ def test_names_of_every_length_at_every_place(hash_all):
             assert len(ours) == len(theirs)
             for mine, other in zip(ours, theirs, strict=True):
                 assert mine[2] == pytest.approx(other[2], rel=1e-12)
+
+
+def test_names_are_noted_once_however_their_indices_collide():
+    """Two names whose indices agree in their low bits came again and again, and left no room for others."""
+    form = VwFormat()
+    indices = {}
+    for i in range(5000):
+        row = parsed(f"1 |a f{i}\n".encode())[0][2]
+        indices.setdefault(next(iter(row)) & 0xFFFF, []).append(f"f{i}")
+    first, second = next(each for each in indices.values() if len(each) == 2)
+    part = form.parse(f"1 |a {first} {second}\n".encode() * 9000 + b"1 |a late\n", form.new_room())
+    assert sorted(part.names().values()) == sorted([f"a^{first}", f"a^{second}", "a^late"])

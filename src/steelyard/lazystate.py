@@ -44,7 +44,8 @@ def soft(theta: Array, most: Any) -> Array:
 def shrunk(x: Array, way: Array, l1: float, l2: float) -> Array:
     """x after shrinking for ``way``: |x| e^-z - l1 (1 - e^-z)/l2 and not below 0, z = l2 way."""
     if l2 == 0.0:
-        return soft(x, l1 * way)
+        with np.errstate(over="ignore"):  # what is beyond all floats leaves nothing
+            return soft(x, l1 * way)
     kept, lost = np.exp(-l2 * way), -np.expm1(-l2 * way)
     return np.asarray(np.copysign(np.maximum(0.0, np.abs(x) * kept - l1 * (lost / l2)), x))
 

@@ -10,10 +10,15 @@ Report = Callable[[str, int, int | None], None]
 """Told of what is being done, how much of it is done, and how much there is."""
 
 
+def told_to_people() -> bool:
+    """Whether what is said on standard error is read on a terminal; it may be closed."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
 @contextmanager
 def progress_bar() -> Iterator[Report | None]:
     """A bar with the time left on a terminal, nothing in a pipe."""
-    if not sys.stderr.isatty():
+    if not told_to_people():
         yield None
         return
     from rich.console import Console

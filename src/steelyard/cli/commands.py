@@ -20,7 +20,14 @@ def run(arguments: Sequence[str], interrupts: Sequence[int]) -> int:
     ``interrupts`` is no longer empty when there was one: see :mod:`steelyard.cli.interrupts`.
     """
     parser = make_parser()
-    options = parser.parse_args(_with_classes(arguments))
+    try:
+        options = parser.parse_args(_with_classes(arguments))
+    except SystemExit:  # help and versions are printed there
+        try:
+            _flush()
+        except OSError as error:
+            return _complain(_of_system(error))
+        raise
     if not hasattr(options, "run"):
         parser.print_help()
         return 0

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.cli.common import UsageError, check_least
+from steelyard.progress import told_to_people
 
 
 def add_parser(commands: Any) -> None:
@@ -57,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _report(name: str, done: int, total: int) -> None:
     """One line that changes on a terminal, one line each in a pipe."""
-    if sys.stderr.isatty():
+    if told_to_people():
         print(f"\r\033[K{done}/{total} {name}", end="" if done < total else "\n", file=sys.stderr, flush=True)
     else:
         print(f"{done}/{total} {name}", file=sys.stderr, flush=True)

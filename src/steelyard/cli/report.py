@@ -16,7 +16,7 @@ from steelyard.cli.inputs import tell_of_rows
 from steelyard.export.describe import Certified, certified, plain
 from steelyard.mixture import Mixture
 from steelyard.online import Progress, Trace
-from steelyard.progress import progress_bar
+from steelyard.progress import progress_bar, told_to_people
 from steelyard.scores import Scores
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class LearnReport:
         classes = None if goal.classes is None else goal.classes.size
         self._scores = Scores(goal.loss, classes, exact_rows=0)
         self._passes: list[Progress] = []
-        self._shows = sys.stderr.isatty() and not options.quiet and not options.json
+        self._shows = told_to_people() and not options.quiet and not options.json
         self._next, self._since = 1, (0.0, 0.0)
         self._bar: Any = None
         self._stack = ExitStack()

@@ -19,11 +19,10 @@ from steelyard.compiled.elf import Elf, read_elf
 
 _X86_64 = 62  # a machine
 _PROGBITS, _RELA, _NOBITS = 1, 4, 8  # types of sections
-_ALLOCATED = 2  # a flag of theirs
+_WRITTEN, _ALLOCATED = 1, 2  # flags of theirs
 _ABSOLUTE_64 = 1  # a relocation: the address of a symbol and a number
 _READ, _RUN = 1, 4  # as mprotect has them
 _UNWINDING = ".eh_frame"
-_memory: list[Any] = []  # of what is loaded, to the end of the process
 
 
 def works_here() -> bool:
@@ -43,6 +42,8 @@ def load(code: bytes, symbol: str) -> int | None:
 
 def _load(elf: Elf, symbol: str) -> int | None:
     starts, size = _layout(elf)
+    if any(elf.sections[number].flags & _WRITTEN for number in starts):  # what runs here cannot be written to
+        return None
     pages = mmap.mmap(-1, max(size, 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     view = (ctypes.c_char * len(pages)).from_buffer(pages)
     base = ctypes.addressof(view)
@@ -79,7 +80,8 @@ def _load(elf: Elf, symbol: str) -> int | None:
     protect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     if protect(base, len(pages), _READ | _RUN):
         return None
-    _memory.append((pages, view))
+    # never freed: a thread may be running it when the interpreter has ended
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(view))
     return address(names.index(symbol))
 
 

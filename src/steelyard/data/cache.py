@@ -170,17 +170,16 @@ class CacheSource(Source):
                 raise ValueError
             if self._reader.schema.types != _arrow_schema(pa, said["dense"]).types:
                 raise ValueError
+            labels = None if said["labels"] is None else np.array(said["labels"], np.float64)
+            self._extent = Extent(int(said["rows"]), int(said["columns"]), True, labels)
+            self._dense, self._schema = bool(said["dense"]), dict(said["schema"])
+            self.label_names, self.labels_may_lack = said["label_names"], bool(said["labels_may_lack"])
+            self.missing = int(said["missing"])
+            self.names = {int(index): str(name) for index, name in said["names"].items()}
         except Exception as error:
             raise ValueError(
                 f"{self.name} is a damaged cache, or one of a later version: write it again with steelyard convert"
             ) from error
-        self._extent = Extent(
-            said["rows"], said["columns"], True, None if said["labels"] is None else np.array(said["labels"])
-        )
-        self._dense, self._schema = said["dense"], said["schema"]
-        self.label_names, self.labels_may_lack = said["label_names"], said["labels_may_lack"]
-        self.missing = said["missing"]
-        self.names = {int(index): name for index, name in said["names"].items()}
         self.total_bytes = os.path.getsize(self.name)
         self._ones = np.ones(0)
 
@@ -194,12 +193,12 @@ class CacheSource(Source):
         before = self.bytes_read = 0
         self.skipped = Skipped()
         for number in range(self._reader.num_record_batches - 1):
-            batch = self._reader.get_batch(number)
-            self.bytes_read += batch.nbytes
             try:
+                batch = self._reader.get_batch(number)
                 rows = self._rows(batch, before)
-            except (ValueError, TypeError) as error:  # fewer numbers than there are said to be, or none
+            except Exception as error:  # whatever damage does: fewer numbers than there are said to be, a bad header, …
                 raise self._damaged() from error
+            self.bytes_read += batch.nbytes
             yield rows
             before += batch.num_rows
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.compiled.door import get_parser
+from steelyard.data.memory import lazy_zeros
 from steelyard.data.stretch import Format, Mistake, Part, Range
 from steelyard.data.text import STRETCH
 from steelyard.kernels import layout
@@ -36,6 +37,7 @@ class _Room:
     def __init__(self) -> None:
         self.rows = self.pairs = -1
         self.odd = np.empty((1024, layout.ODD_SIZE), np.int64)
+        self.work = np.empty(layout.NAMES_SIZE, np.uint64)
 
     def fit(self, content: bytes) -> None:
         """Have room for all of a stretch."""
@@ -110,7 +112,7 @@ def _parse_in(room: _Room, parser: Any, content: bytes, query: bool, weighted: b
     text, state = np.frombuffer(content, dtype=np.uint8), np.zeros(layout.PARSE_SIZE, np.int64)
     arrays = (room.y, room.weight, room.lines, room.query, room.indptr, room.indices, room.values)
     while True:
-        parser(text, state, *arrays, room.odd, weighted)
+        parser(text, state, *arrays, room.odd, room.work, weighted)
         odd = int(state[layout.PARSE_ODD])
         if odd <= len(room.odd):
             break
@@ -216,7 +218,7 @@ def join_parts(parts: list[Part], columns: int, base: int, query_id: bool = Fals
     rows, count = sum(part.y.size for part in parts), sum(part.values.size for part in parts)
     kind = np.int32 if max(columns, count) < 2**31 else np.int64
     y, query, indptr = np.empty(rows), np.empty(rows if query_id else 0, np.int64), np.zeros(rows + 1, kind)
-    indices, values = np.empty(count, kind), np.empty(count)
+    indices, values = lazy_zeros(count, kind), lazy_zeros(count)  # with huge pages, where there are any
     weight = np.ones(rows if any(part.weight.size for part in parts) else 0)
     row, pair = rows, count
     while parts:  # the last one first: memory that was taken last can be given back first

@@ -217,6 +217,11 @@ def _parsing_ahead(
     ahead: queue.Queue[Any] = queue.Queue(_AHEAD)
     stop = threading.Event()
 
+    def wait_until_taken() -> None:
+        with ahead.all_tasks_done:
+            while ahead.unfinished_tasks and not stop.is_set():
+                ahead.all_tasks_done.wait(0.1)
+
     def read() -> None:
         try:
             for path in paths:
@@ -224,7 +229,7 @@ def _parsing_ahead(
                 for content in read_blocks(path, size, start, form.cut, form.first_decides):
                     header = 0
                     if first:
-                        ahead.join()  # rows before it are parsed, and told of, as the file before says
+                        wait_until_taken()  # rows before it are parsed, and told of, as the file before says
                     if stop.is_set():
                         return
                     if first:
@@ -254,8 +259,7 @@ def _parsing_ahead(
         with suppress(queue.Empty):
             while True:
                 ahead.get_nowait()
-        with ahead.all_tasks_done:  # whoever waits for them waits no longer
-            ahead.unfinished_tasks = 0
+        with ahead.all_tasks_done:
             ahead.all_tasks_done.notify_all()
 
 

@@ -85,7 +85,7 @@ def update_any(data, indices, lo, hi, table, options, factor, square):
     else:
         sparse_add(data, indices, lo, hi, table, factor[0])
     for k in range(size):
-        table[table.size - size + k] += intercept * factor[k]
+        table[table.size - size + k] += factor[k] if intercept != 0.0 else 0.0
 
 
 @inline_jit

@@ -13,20 +13,15 @@ import numpy as np
 
 from steelyard.kernels.anyrow import add_dual, record_form, update_any
 from steelyard.kernels.certificate import certify_round
-from steelyard.kernels.compile import inline_jit, jit
+from steelyard.kernels.compile import jit
+from steelyard.kernels.gathered import soft
 from steelyard.kernels.intrinsics import call_step
 from steelyard.kernels.layout import CLASSES, L1, L2, LAM, LOSS, ROWS, SUM_SQ_GRAD, WEIGHT
 from steelyard.kernels.metric import _count, _outgrows, _take_scale
 from steelyard.kernels.outputs import label_of
 from steelyard.kernels.rows import ONE, TWO, ZERO, fetch_ahead
-from steelyard.kernels.schedule import CAPPED, bounded, grow, integrated_rate, lam_before
+from steelyard.kernels.schedule import CAPPED, LARGE, bounded, grow, integrated_rate, lam_before
 from steelyard.kernels.single import read_config
-
-
-@inline_jit
-def _soft(w, most):
-    return w - min(max(w, -most), most)
-
 
 # ``form`` is (dense, diagonal, adaptive, origin, outputs).
 
@@ -56,7 +51,7 @@ def _observe_many(data, indices, lo, hi, table, form, width, penalties, p, n):
             r, unit = _measure(table, base, k, form)
             lam = penalties[3 * k + TWO]
             part = lam / (lam + penalties[3 * k + ONE] * r)
-            x = _soft(table[base + first + k], penalties[3 * k] * unit)
+            x = soft(table[base + first + k], penalties[3 * k] * unit)
             p[k] += q * part * (x * r if adaptive and origin else x)
             n[k] += q * q * r * part
 
@@ -73,11 +68,11 @@ def _move_many(data, indices, lo, hi, table, form, width, penalties, change, squ
         base = (e - lo if dense else np.uint64(indices[e])) * width
         for k in range(size):
             r = _measure(table, base, k, form)[0]
-            x = _soft(table[base + first + k], penalties[3 * k] * r) + change[k] * q * r
+            x = soft(table[base + first + k], penalties[3 * k] * r) + change[k] * q * r
             if adaptive:
                 _count(table, base + ONE + size + k, square[k] * q * q * table[base])
             most = penalties[3 * k] * _measure(table, base, k, form)[0]
-            table[base + first + k] = x + (most if x > 0.0 else -most)
+            table[base + first + k] = x + math.copysign(min(most, LARGE), x)
 
 
 @jit
@@ -89,11 +84,11 @@ def _rescale(data, indices, lo, hi, table, form, width, penalties):
         if q != 0.0 and _outgrows(q, table[base]):
             for k in range(size):
                 place, r = base + ONE + k, _measure(table, base, k, form)[0]
-                table[place] = _soft(table[place], penalties[3 * k] * r)
+                table[place] = soft(table[place], penalties[3 * k] * r)
             _take_scale(table, base, q, size, False, adaptive)
             for k in range(size):
                 place, most = base + ONE + k, penalties[3 * k] * _measure(table, base, k, form)[0]
-                table[place] += most if table[place] > 0.0 else (-most if table[place] < 0.0 else 0.0)
+                table[place] += math.copysign(min(most, LARGE), table[place])
 
 
 @jit
@@ -190,7 +185,7 @@ def learn_composite(
             change[k] = -c * (rate * lam if origin else rate)
             square[k], push[k] = h * slope * slope, h * c
             at = last + first + np.uint64(k)
-            table[at] += change[k] * (intercept if origin else own)
+            table[at] += change[k] * (intercept if origin else own) if intercept != 0.0 else 0.0
             if adaptive:
                 _count(table, last + ONE + size + np.uint64(k), intercept * square[k])
         if h == 0.0:

@@ -17,6 +17,7 @@ from steelyard.kernels.compile import inline_dense_jit, inline_jit
 from steelyard.kernels.intrinsics import eight_outgrow, prefetch_once, trailing_zeros
 from steelyard.kernels.metric import GROWN, _outgrows
 from steelyard.kernels.rows import EIGHT, ONE, TWO, ZERO
+from steelyard.kernels.schedule import LARGE
 from steelyard.kernels.shrinking import shrunk
 
 SEVEN = np.uint64(7)
@@ -27,6 +28,13 @@ def parts(room):
     """The parts of ``room``: (r, w, x, stamps)."""
     size = room.size // 4
     return room[:size], room[size : 2 * size], room[2 * size : 3 * size], room[3 * size : 4 * size]
+
+
+@inline_jit
+def soft(w, most):
+    """sign(w) max(0, |w| - most); no weight is beyond 1e300, so that nothing is inf less inf."""
+    most = min(most, LARGE)
+    return w - min(max(w, -most), most)
 
 
 @inline_jit
@@ -76,7 +84,7 @@ def keep_soft(count, room, most):
     """x = soft(w, most r), which is kept."""
     r, w, x, _ = parts(room)
     for e in range(count):
-        x[e] = w[e] - min(max(w[e], -most * r[e]), most * r[e])
+        x[e] = soft(w[e], most * r[e])
 
 
 @inline_dense_jit
@@ -129,7 +137,7 @@ def observe_origin(data, lo, hi, room, most, beta, lam):
     for e in range(hi - lo):
         q = np.float64(data[lo + e])
         part = q * (lam / (lam + beta * r[e]))
-        p += (w[e] - min(max(w[e], -most * r[e]), most * r[e])) * part
+        p += soft(w[e], most * r[e]) * part
         n += q * r[e] * part
     return p, n
 
@@ -160,7 +168,7 @@ def move_soft(data, lo, hi, room, most, change):
     r, w, x, _ = parts(room)
     for e in range(hi - lo):
         moved = x[e] + change * np.float64(data[lo + e]) * r[e]
-        w[e] = moved + math.copysign(most * r[e], moved)
+        w[e] = moved + math.copysign(min(most * r[e], LARGE), moved)
 
 
 @inline_dense_jit
@@ -200,7 +208,7 @@ def observe_scalar(data, lo, hi, room, most):
     p = n = 0.0
     for e in range(hi - lo):
         q = np.float64(data[lo + e])
-        x[e] = w[e] - min(max(w[e], -most), most)
+        x[e] = soft(w[e], most)
         p += q * x[e]
         n += q * q
     return p, n
@@ -212,4 +220,4 @@ def move_scalar(data, lo, hi, room, most, change):
     _, w, x, _ = parts(room)
     for e in range(hi - lo):
         moved = x[e] + change * np.float64(data[lo + e])
-        w[e] = moved + math.copysign(most, moved)
+        w[e] = moved + math.copysign(min(most, LARGE), moved)

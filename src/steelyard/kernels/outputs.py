@@ -217,7 +217,7 @@ def learn_outputs(
         else:
             add_outputs(data, indices, lo, hi, table, change, dense)
             for k in range(size):
-                last[k] += intercept * change[k]
+                last[k] += change[k] if intercept != 0.0 else 0.0
         if certify and dual.size:
             add_outputs(data, indices, lo, hi, dual, push, dense)
             for k in range(size):

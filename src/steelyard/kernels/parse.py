@@ -11,7 +11,7 @@ import sys
 
 import numpy as np
 
-from steelyard.kernels.compile import jit
+from steelyard.kernels.compile import inline_jit, jit
 from steelyard.kernels.intrinsics import load_eight, trailing_zeros
 from steelyard.kernels.layout import (
     BAD_INDEX,
@@ -40,6 +40,7 @@ from steelyard.kernels.layout import (
     PARSE_SMALLEST_LINE,
     PARSE_STOPPED,
 )
+from steelyard.kernels.short_names import STOPS, next_stops
 
 TAB, NEWLINE, RETURN, SPACE, HASH, PLUS, MINUS, POINT, COLON = 9, 10, 13, 32, 35, 43, 45, 46, 58
 
@@ -49,7 +50,10 @@ _NO_INDEX = 2**62
 
 
 # signed numbers would turn an unsigned position into a float, and a signed position is tested for < 0 at every access
-_0, _1, _3, _4, _7, _8, _10, _16, _18, _32, _64 = (np.uint64(i) for i in (0, 1, 3, 4, 7, 8, 10, 16, 18, 32, 64))
+_0, _1, _2, _3, _4, _7, _8, _10, _16, _18, _32, _48, _64 = (
+    np.uint64(i) for i in (0, 1, 2, 3, 4, 7, 8, 10, 16, 18, 32, 48, 64)
+)
+_BYTE, _ONES, _POINTS = np.uint64(0xFF), np.uint64(0x0101010101010101), np.uint64(0x2E2E2E2E2E2E2E2E)
 _100, _10000 = np.uint64(100), np.uint64(10000)
 _ZEROS, _ABOVE_NINE = np.uint64(0x3030303030303030), np.uint64(0x7676767676767676)
 _TOP_BITS, _PAIRS = np.uint64(0x8080808080808080), np.uint64(0x00FF00FF00FF00FF)
@@ -182,7 +186,44 @@ def _is_query(text, at, end):
     return text[at] == 113 and text[at + _1] == 105 and text[at + _1 + _1] == 100 and text[at + _4 - _1] == COLON
 
 
-def parse(text, state, y, weight, lines, query, indptr, indices, values, odd, weighted):
+@inline_jit
+def _short_digits(text, at, length):
+    """(number, whether it is one) of one to eight digits; eight bytes are read."""
+    shift = _64 - _8 * length
+    block = (load_eight(text, at) << shift) ^ (_ZEROS << shift)  # the last one highest; digits become 0 … 9
+    other = ((block + _ABOVE_NINE) | block) & _TOP_BITS
+    block = (block * _10 + (block >> _8)) & _PAIRS
+    block = (block * _100 + (block >> _16)) & _FOURS
+    block = (block * _10000 + (block >> _32)) & _LOW_HALF
+    return block, other == _0
+
+
+@inline_jit
+def _short_number(text, at, length):
+    """(mantissa, digits behind the point, whether it is one) of a number of one to eight bytes: digits, and a point or
+    none. Eight bytes are read."""
+    if length == _1:
+        digit = np.uint64(text[at]) - _48
+        return digit, _0, digit < _10
+    block = load_eight(text, at) << (_64 - _8 * length)
+    points = block ^ _POINTS
+    point = (points - _ONES) & ~points & _TOP_BITS  # the lowest that is marked is one
+    shift = _64 - _8 * length
+    behind = _0
+    if point != _0:
+        place = trailing_zeros(point) & ~_7
+        behind, below = _7 - (place >> _3), (_1 << place) - _1
+        block = (block & ~(below | (_BYTE << place))) | ((block & below) << _8)
+        shift += _8
+    block ^= _ZEROS << shift
+    other = ((block + _ABOVE_NINE) | block) & _TOP_BITS
+    block = (block * _10 + (block >> _8)) & _PAIRS
+    block = (block * _100 + (block >> _16)) & _FOURS
+    block = (block * _10000 + (block >> _32)) & _LOW_HALF
+    return block, behind, other == _0
+
+
+def parse(text, state, y, weight, lines, query, indptr, indices, values, odd, work, weighted):
     """Parse all of ``text``; ``state`` receives what is found, ``lines`` the line of every row.
 
     That is the result, where it stopped, rows, non-zeros, odd tokens, disorder, lines, the smallest index and its line,
@@ -193,12 +234,15 @@ def parse(text, state, y, weight, lines, query, indptr, indices, values, odd, we
     ``index:value`` lacks its label.
 
     ``odd`` receives (kind, index, start, end) of tokens for Python: a label, a value or a weight. Those that find no
-    room are counted, so that the caller can come again with more.
+    room are counted, so that the caller can come again with more. ``work`` is room to find the ends of tokens in
+    (:mod:`steelyard.kernels.short_names`).
     """
     at, row, count, odd_tokens = _0, 0, 0, 0
     end = np.uint64(text.size)
     result, stopped, disorder = DONE, _0, 0
     line, smallest, smallest_line, largest, largest_line = 0, np.int64(_NO_INDEX), 0, np.int64(-1), 0
+    lucky = True  # whether the pairs of late were short
+    mark, marks = STOPS, STOPS  # where in ``work`` the next end of a token is, and where they end
     while at < end:
         at = _skip_blanks(text, at, end)
         if at >= end:
@@ -234,7 +278,43 @@ def parse(text, state, y, weight, lines, query, indptr, indices, values, odd, we
         lines[row] = np.int32(line)
         query[row] = -1
         last = np.int64(-1)
+        quick = lucky or row & 15 == 0  # where values are long, few rows are tried
         while True:
+            if quick and (mark + _2 >= marks or work[mark] < at):
+                mark, marks = next_stops(text, at, end, work, mark, marks)
+            first = count
+            if quick and mark + _2 < marks and work[mark] == at and text[at] == SPACE:
+                while mark + _2 < marks and text[at] == SPACE:  # pairs as short as most
+                    colon, stop = work[mark + _1], work[mark + _2]
+                    length, place = colon - at - _1, colon + _1
+                    negative = text[place] == MINUS
+                    place += np.uint64(negative)
+                    size = stop - place
+                    if text[colon] != COLON or length - _1 > _7 or size - _1 > _7 or text[stop] > SPACE:
+                        break
+                    index, good = _short_digits(text, at + _1, length)
+                    mantissa, behind, fine = _short_number(text, place, size)
+                    if not (good and fine):
+                        break
+                    value = np.float64(mantissa)
+                    if behind != _0:
+                        value /= _POWERS[behind]
+                    indices[count], values[count] = np.int64(index), -value if negative else value
+                    disorder += np.int64(index) <= last
+                    last = np.int64(index)
+                    count += 1
+                    at = stop
+                    mark += _2
+                quick = lucky = count > first
+                if quick:
+                    low, high = indices[first], last
+                    if disorder > 0:
+                        for e in range(first, count):
+                            low, high = min(low, indices[e]), max(high, indices[e])
+                    if high > largest:
+                        largest, largest_line = high, line
+                    if low < smallest:
+                        smallest, smallest_line = low, line
             at = _skip_blanks(text, at, end)
             if at >= end or text[at] == NEWLINE:
                 at += _1

@@ -51,7 +51,7 @@ from steelyard.kernels.parse import (
     note_odd,
     number,
 )
-from steelyard.kernels.short_names import HASHED, PLACES, SHAPES, STOPS, copy_name, find_stops, hash_batch, shape_of
+from steelyard.kernels.short_names import HASHED, PLACES, SHAPES, STOPS, copy_name, hash_batch, next_stops, shape_of
 
 BAR, QUOTE = 124, 39
 _0, _1, _2, _3, _8, _9, _15, _16, _32 = (np.uint64(i) for i in (0, 1, 2, 3, 8, 9, 15, 16, 32))
@@ -220,23 +220,20 @@ def _words(text, at, end, row, y, weight, odd, odd_tokens):
 
 
 @jit
-def _next_stops(text, at, end, work, mark, marks):
-    """Go on to the first of the stops that is not before ``at``; where few are left, more are found."""
-    while mark < marks and work[mark] < at:
-        mark += _1
-    if mark + _2 >= marks and _LITTLE_ENDIAN:
-        return STOPS, find_stops(text, at, end, work)
-    return mark, marks
-
-
-@jit
 def _note_names(names, found, lately, known, mask, hashes, first, count, text, work):
-    """Note where the names of a batch stand whose indices are not known; returns how many are noted."""
+    """Note where the names of a batch stand whose indices are not known, each once; returns how many are noted.
+
+    A name that finds no room comes after as many others: what is noted does not depend on how many are known already.
+    """
     end = np.uint64(text.size)
     for i in range(count):
         index = np.uint64(hashes[first + i]) & mask
+        if known[index] != 0 or found >= names.shape[0]:
+            continue
         slot = index & _LATELY
-        if known[index] == 0 and lately[slot] != np.uint32(index + _1) and found < names.shape[0]:
+        while lately[slot] != 0 and lately[slot] != np.uint32(index + _1):  # few of its places are taken
+            slot = (slot + _1) & _LATELY
+        if lately[slot] == 0:
             lately[slot] = np.uint32(index + _1)
             name, space = work[PLACES + i] & _LOW, work[PLACES + i] >> _32
             names[found, 0], names[found, 1], names[found, 2] = index, space, _token_end(text, space, end)
@@ -345,7 +342,7 @@ def parse_vw(
                         found = _note_names(names, found, lately, known, mask, hashes, done, full - done, text, work)
                     done, full = count, count + _BATCH
                 if mark + _2 >= marks or work[mark] != at:
-                    mark, marks = _next_stops(text, at, end, work, mark, marks)
+                    mark, marks = next_stops(text, at, end, work, mark, marks)
                 quick = mark + _2 < marks and scale_end == _0 and text[at] == SPACE
                 while quick and mark + _2 < marks and count < full:  # names without values, and namespaces of a letter
                     name, name_end = at + _1, work[mark + _1]

@@ -49,6 +49,7 @@ from steelyard.kernels.gathered import (
     scatter,
     scatter_scalar,
     scatter_stamped,
+    soft,
     take_scales,
 )
 from steelyard.kernels.intrinsics import call_step
@@ -76,14 +77,9 @@ from steelyard.kernels.rows import (
     sparse_dot,
     weights_ahead,
 )
-from steelyard.kernels.schedule import CAPPED, bounded, grow, integrated_rate, lam_before
+from steelyard.kernels.schedule import CAPPED, LARGE, bounded, grow, integrated_rate, lam_before
 from steelyard.kernels.shrinking import catch_up, decay, move_and_shrink, shrink_far
 from steelyard.kernels.single import read_config
-
-
-@inline_jit
-def _soft(w, most):
-    return w - min(max(w, -most), most)
 
 
 @inline_dense_jit
@@ -102,11 +98,11 @@ def _observe_dense(data, lo, hi, table, form, penalty):
         if diagonal:
             r, w = table[TWO * j], table[TWO * j + ONE]
             part = lam / (lam + beta * r) if ridge else 1.0
-            p += q * _soft(w, most * r) * part
+            p += q * soft(w, most * r) * part
             n += q * q * r * part
             beyond += int(_outgrows(q, r) & (q != 0.0))
         else:
-            p += q * _soft(table[j], most)
+            p += q * soft(table[j], most)
             n += q * q
     return p, n, beyond
 
@@ -118,10 +114,10 @@ def _move_dense(data, lo, hi, table, diagonal, most, change):
         q = np.float64(data[lo + j])
         r = table[TWO * j] if diagonal else 1.0
         place = TWO * j + ONE if diagonal else j
-        x = _soft(table[place], most * r) + change * q * r
+        x = soft(table[place], most * r) + change * q * r
         if diagonal:
             table[TWO * j] = r + 0.0 * q  # whole records vectorise
-        table[place] = x + (most * r if x > 0.0 else -most * r)
+        table[place] = x + math.copysign(min(most * r, LARGE), x)
 
 
 @jit
@@ -136,8 +132,8 @@ def _rescale_dense(data, lo, hi, table, origin, most):
         if origin:
             table[TWO * j + ONE] = w * shrink * shrink
         else:
-            x = _soft(w, most * r) * shrink
-            table[TWO * j + ONE] = x + (most * new if x > 0.0 else (-most * new if x < 0.0 else 0.0))
+            x = soft(w, most * r) * shrink
+            table[TWO * j + ONE] = x + math.copysign(min(most * new, LARGE), x)
 
 
 @inline_jit
@@ -232,7 +228,7 @@ def _begin_anew(table, l1, l2, path):
     """Have in the table what x is now, as if nothing had shrunk so far."""
     kept, lost = decay(l2 * path)
     for j in range(np.uint64(table.size) - ONE):
-        table[j] = _soft(table[j], l1 / l2 * (lost / kept)) * kept
+        table[j] = soft(table[j], l1 / l2 * (lost / kept)) * kept
 
 
 def learn_penalised(
@@ -314,7 +310,7 @@ def learn_penalised(
             _move_dense_row(data, lo, hi, table, modes, most, change * grown, flow, full)
         else:
             _move_sparse_row(data, indices, lo, hi, table, stamps, modes, most, change * grown, path, work)
-        bias += intercept * change
+        bias += change if intercept != 0.0 else 0.0
         path += full
         if certify:
             delta, below = delta_of_round(h, p, value, slope, c, gap, a, 1.0)

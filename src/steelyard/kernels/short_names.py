@@ -16,6 +16,7 @@ first word.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,8 @@ from steelyard.kernels.layout import BATCH, NAMES_STOPS, STOPS_OF
 
 WORDS, SHAPES, PLACES, STOPS = (np.uint64(i) for i in (0, 2 * BATCH, 3 * BATCH, NAMES_STOPS))
 HASHED = np.uint64(255)
-_0, _1, _8, _16, _32, _64 = (np.uint64(i) for i in (0, 1, 8, 16, 32, 64))
+_0, _1, _2, _8, _16, _32, _64 = (np.uint64(i) for i in (0, 1, 2, 8, 16, 32, 64))
+_LITTLE_ENDIAN = sys.byteorder == "little"
 _STOPS_OF = np.uint64(STOPS_OF)
 _SIXTEEN = 16
 _word = ir.IntType(32)
@@ -83,6 +85,16 @@ def find_stops(text, at, end, work):
         count += number
         at += _64
     return count
+
+
+@jit
+def next_stops(text, at, end, work, mark, marks):
+    """Go on to the first of the stops that is not before ``at``; where few are left, more are found."""
+    while mark < marks and work[mark] < at:
+        mark += _1
+    if mark + _2 >= marks and _LITTLE_ENDIAN:
+        return STOPS, find_stops(text, at, end, work)
+    return mark, marks
 
 
 @intrinsic

@@ -85,7 +85,7 @@ KERNELS: dict[str, Signature] = {
         returns=True,
     ),
     "parse": Signature(
-        ("const u1[]", "i8[]", _VECTOR, _VECTOR, "i4[]", "i8[]", "i8[]", "i8[]", _VECTOR, "i8[,]", "b1")
+        ("const u1[]", "i8[]", _VECTOR, _VECTOR, "i4[]", "i8[]", "i8[]", "i8[]", _VECTOR, "i8[,]", "u8[]", "b1")
     ),
     "parse_csv": Signature(
         (

@@ -158,7 +158,7 @@ def learn_plain(
             dense_add(data, lo, hi, table, change)
         else:
             sparse_add(data, indices, lo, hi, table, change)
-        bias += intercept * change
+        bias += change if intercept != 0.0 else 0.0  # which 0 times inf is not
         lam_gap, sum_sq_grad = grow(schedule, False, eta, lam_gap, sum_sq_grad, h, slope, c, gap, a, norm2)
         seen += h
         if certify:
@@ -253,7 +253,7 @@ def learn(
                 dense_add(data, lo, hi, table, change)
             else:
                 sparse_add(data, indices, lo, hi, table, change)
-            table[last] += intercept * change
+            table[last] += change if intercept != 0.0 else 0.0
         if certify and dual.size:
             if dense:
                 dense_add(data, lo, hi, dual, h * c)
