@@ -22,8 +22,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _leave(status: int) -> None:
-    """End the process here. To take every object of NumPy and LLVM apart, one by one, takes a seventh of a short run;
-    the system takes all memory back at once. Where there are other processes, it is left to Python."""
+    """End the process here: to take every object apart, one by one, would take a good part of a short run, and the
+    system takes all memory back at once. Where there are other processes, it is left to Python."""
     if "multiprocessing.process" in sys.modules:
         return
     with suppress(OSError, ValueError):
@@ -36,9 +36,7 @@ def _leave(status: int) -> None:
 
 def _run(arguments: Sequence[str] | None) -> int:
     if arguments is None:
-        gc.set_threshold(
-            100_000
-        )  # imports make many objects and no garbage: looking for it takes longer than a small file
+        gc.set_threshold(100_000)  # imports make many objects and no garbage, and to look for it takes time
         warnings.showwarning = _show_warning
         for stream in (sys.stdout, sys.stderr):
             with suppress(AttributeError):  # a character that a terminal does not know must not end a command

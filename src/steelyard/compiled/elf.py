@@ -11,7 +11,6 @@ _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _RELOCATION = struct.Struct("<QIIq")
 _SYMBOL_TABLE = 2  # the type of such a section
-_NO_BITS = 8  # of one that takes no room in the file
 _RELOCATABLE = 1  # the type of an object file
 
 

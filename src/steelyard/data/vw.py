@@ -217,13 +217,9 @@ def _float(content: bytes, start: int, end: int, kind: int) -> float:
 
 
 def _named(content: bytes, places: NDArray[np.int64]) -> dict[int, str]:
-    """Indices and names, ``namespace^feature`` as Vowpal Wabbit's audit writes them; the first name of each."""
-    if not len(places):
-        return {}
-    ordered = places[:, 0].argsort(kind="stable")
-    new = np.append(True, np.diff(places[ordered, 0]) != 0)
+    """Indices and names, ``namespace^feature`` as Vowpal Wabbit's audit writes them; each index is noted once."""
     found: dict[int, str] = {}
-    for index, space, space_end, name, name_end in places[np.sort(ordered[new])].tolist():
+    for index, space, space_end, name, name_end in places.tolist():
         prefix = content[space:space_end] + b"^" if space_end > space else b""
         found[index] = (prefix + content[name:name_end]).decode("utf-8", "replace")
     return found
